@@ -20,4 +20,5 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/tileweave-config-version
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/tileweave-config.cmake"
               "${PROJECT_BINARY_DIR}/tileweave-config-version.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/tileweave-cuda-toolkit.cmake"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/tileweave")

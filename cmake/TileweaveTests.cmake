@@ -17,14 +17,22 @@ if(TILEWEAVE_BUILD_TESTS)
   include(GoogleTest)
 endif()
 
-function(tileweave_discover target label)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "PROPERTIES")
+# Registers the cases of <target>: labelled <labels>, suites named Long* labelled long alone.
+function(tileweave_discover target labels)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "PREFIX" "PROPERTIES")
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    TEST_FILTER "-Long*:*/Long*" TEST_LIST ${target}_list
-    PROPERTIES LABELS "${label}" TIMEOUT ${TILEWEAVE_TEST_TIMEOUT} ${arg_PROPERTIES})
+    TEST_FILTER "-Long*:*/Long*" TEST_LIST ${target}_list TEST_PREFIX ${arg_PREFIX}
+    PROPERTIES TIMEOUT ${TILEWEAVE_TEST_TIMEOUT} ${arg_PROPERTIES})
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    TEST_FILTER "Long*:*/Long*" TEST_LIST ${target}_long_list
+    TEST_FILTER "Long*:*/Long*" TEST_LIST ${target}_long_list TEST_PREFIX ${arg_PREFIX}
     PROPERTIES LABELS long TIMEOUT ${TILEWEAVE_LONG_TEST_TIMEOUT} ${arg_PROPERTIES})
+  # A list of labels does not survive gtest_discover_tests; ctest reads this file after its lists.
+  set(script "${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake")
+  file(WRITE "${script}" "foreach(test IN LISTS ${target}_list)
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${labels}\")
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
 endfunction()
 
 function(tileweave_tests)
@@ -55,7 +63,7 @@ function(tileweave_tests)
     if(program_targets)
       add_dependencies(${target} ${program_targets})
     endif()
-    tileweave_discover(${target} ${arg_NAME})
+    tileweave_discover(${target} ${arg_NAME} PREFIX ${arg_NAME}.)
   endif()
 
   if(gpu_tests AND TILEWEAVE_WITH_CUDA)
@@ -72,7 +80,7 @@ function(tileweave_tests)
                                             GTest::gtest CUDA::cudart_static ${arg_LIBRARIES})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
-    tileweave_discover(${target} "${arg_NAME};gpu"
+    tileweave_discover(${target} "${arg_NAME};gpu" PREFIX ${arg_NAME}.gpu.
                        PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
   endif()
 endfunction()
