@@ -1,0 +1,88 @@
+// Element types of tensors, and exact conversions between bfloat16 and float on the host.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "tileweave/core/error.h"
+#include "tileweave/core/target.h"
+
+namespace tileweave {
+
+enum class DType : std::uint8_t { kF32, kBF16, kF16, kI32, kU32, kU8 };
+
+constexpr std::size_t size_of(DType type) {
+  switch (type) {
+    case DType::kF32:
+    case DType::kI32:
+    case DType::kU32:
+      return 4;
+    case DType::kBF16:
+    case DType::kF16:
+      return 2;
+    case DType::kU8:
+      return 1;
+  }
+  return 0;
+}
+
+constexpr const char* name_of(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return "f32";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kF16:
+      return "f16";
+    case DType::kI32:
+      return "i32";
+    case DType::kU32:
+      return "u32";
+    case DType::kU8:
+      return "u8";
+  }
+  return "?";
+}
+
+/// Storage of a bfloat16 on the host.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+};
+
+constexpr float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+constexpr float to_float(float value) {
+  return value;
+}
+
+/// Rounds to nearest, ties to even; NaN stays NaN.
+constexpr BFloat16 to_bfloat16(float value) {
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) {
+    return BFloat16{static_cast<std::uint16_t>((bits >> 16) | 0x0040U)};
+  }
+  bits += 0x7fffU + ((bits >> 16) & 1U);
+  return BFloat16{static_cast<std::uint16_t>(bits >> 16)};
+}
+
+template <class T>
+constexpr T from_float(float value);
+template <>
+constexpr float from_float<float>(float value) {
+  return value;
+}
+template <>
+constexpr BFloat16 from_float<BFloat16>(float value) {
+  return to_bfloat16(value);
+}
+
+template <class T>
+inline constexpr DType kDTypeOf = DType::kU8;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kF32;
+template <>
+inline constexpr DType kDTypeOf<BFloat16> = DType::kBF16;
+
+}  // namespace tileweave
