@@ -1,0 +1,40 @@
+// The last node of a run: adds each data tile's target to its base (DESIGN principle 6).
+//
+// One source for both devices; every device registers it under kBaseUpdateKernel. Runs after every
+// other node of the run has completed, so no signal or wait of the run can race with it. Targets
+// are read from device memory where they are kept there, so data-dependent targets stay right.
+#pragma once
+
+#include <cstdint>
+
+#include "tileweave/core/target.h"
+
+namespace tileweave {
+
+inline constexpr const char* kBaseUpdateKernel = "tileweave.base_update";
+inline constexpr int kBaseUpdateThreads = 256;
+
+struct BaseUpdate {
+  std::uint32_t* base;           // `count` words
+  const std::uint32_t* targets;  // one per base word, or null: all equal `target`
+  std::uint32_t target;
+  std::int32_t count;
+};
+
+struct BaseUpdateArgs {
+  const BaseUpdate* entries;  // device memory
+  std::int32_t num_entries;
+};
+
+/// Work of one block: entries block, block + num_blocks, ...
+TW_HOST_DEVICE inline void apply_base_updates(const BaseUpdateArgs& args, std::int64_t block,
+                                              std::int64_t num_blocks, int lane, int num_lanes) {
+  for (std::int64_t e = block; e < args.num_entries; e += num_blocks) {
+    const BaseUpdate entry = args.entries[e];
+    for (std::int32_t i = lane; i < entry.count; i += num_lanes) {
+      entry.base[i] += entry.targets != nullptr ? entry.targets[i] : entry.target;
+    }
+  }
+}
+
+}  // namespace tileweave

@@ -1,0 +1,42 @@
+// KernelLibrary: kernel name -> implementation, one library per device.
+//
+// A plan names its kernels ("gemm.f32"); the device that runs it looks the name up. Operator
+// folders add theirs (`add_gemm_cpu(device.kernels())`), users add their own. No globals: what a
+// device can run is what was added to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tileweave/sync/cpu_lane.h"
+
+namespace tileweave {
+
+/// One block (one lane of it) on the emulated device. `args` are the bytes made by
+/// NodeSpec::make_args, `context` points to the SyncContext<N> with N = num_sync_slots.
+using CpuKernel =
+    std::function<void(CpuLane& lane, const std::byte* args, const std::byte* context)>;
+
+struct KernelImpl {
+  std::string name;
+  std::int32_t num_sync_slots = 0;  // N of its SyncContext<N>; 0: takes no context
+  CpuKernel cpu = nullptr;
+  std::int32_t cpu_lanes = 1;           // lanes (fibers) per block on the emulated device
+  const void* cuda_function = nullptr;  // __global__ void(Args, SyncContext<N>)
+};
+
+class KernelLibrary {
+ public:
+  /// Replaces an implementation of the same name.
+  void add(KernelImpl kernel);
+  /// Throws Error naming the kernel and what the library holds.
+  const KernelImpl& find(const std::string& name) const;
+
+ private:
+  std::map<std::string, KernelImpl> kernels_;
+};
+
+}  // namespace tileweave

@@ -1,0 +1,44 @@
+// Launch: one kernel of a run with everything resolved, as a device's queue takes it.
+//
+// Made by Program and AsyncStream from a NodeSpec, its schedule and its addresses; holds no pointer
+// into the plan, so a queue may keep it (a recording does).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tileweave/plan/verdict.h"
+#include "tileweave/runtime/kernel_library.h"
+
+namespace tileweave {
+
+/// Opaque native stream of a device: cudaStream_t on a GPU, unused on the emulated device.
+using NativeStream = void*;
+
+struct Launch {
+  NodeId node = -1;
+  std::string name;
+  const KernelImpl* kernel = nullptr;  // null for a call (below)
+  std::int64_t num_blocks = 1;
+  std::int64_t num_works = 1;
+  KernelResources resources;
+  std::vector<std::byte> args;
+  std::vector<std::byte> context;  // SyncContext<N>, empty when the kernel takes none
+  std::int32_t stream = 0;
+  std::vector<Dependency> after;         // `on` names launches by NodeId within the same run
+  const std::uint32_t* begun = nullptr;  // this node's counter of begun blocks (device address)
+  const std::uint32_t* begun_base = nullptr;
+  std::uint32_t* abort = nullptr;  // the run's abort word, set by a device that finds a deadlock
+  Cost cost;
+  /// Unintegrated operator: enqueues its own work on the given stream; full dependencies around it.
+  std::function<void(NativeStream)> call = nullptr;
+  /// Plan this launch came from, for checking views; null: not checked.
+  std::shared_ptr<const NodeSpec> spec = nullptr;
+  std::shared_ptr<const TensorTable> tensors = nullptr;
+};
+
+}  // namespace tileweave
