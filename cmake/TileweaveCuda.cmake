@@ -15,7 +15,10 @@ if(TILEWEAVE_CUDA STREQUAL "OFF")
 elseif(TILEWEAVE_SANITIZE)
   set(TILEWEAVE_CUDA_SKIP_REASON "host sanitizers (${TILEWEAVE_SANITIZE}) are built without CUDA")
 else()
-  find_program(TILEWEAVE_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_PATH ENV CUDA_HOME
+  if(DEFINED ENV{CUDACXX})
+    set(TILEWEAVE_NVCC "$ENV{CUDACXX}" CACHE FILEPATH "The CUDA compiler")
+  endif()
+  find_program(TILEWEAVE_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME
                PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(NOT TILEWEAVE_NVCC)
     set(TILEWEAVE_CUDA_SKIP_REASON "no nvcc was found, ${TILEWEAVE_CUDA_MINIMUM} or later is needed")
