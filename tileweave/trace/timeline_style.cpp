@@ -84,7 +84,7 @@ button:focus-visible, select:focus-visible, canvas:focus-visible, tr:focus-visib
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 14px; margin: 4px 0 0; }
 dt { color: var(--soft); } dd { margin: 0; font-variant-numeric: tabular-nums; }
 .in { color: var(--in); } .out { color: var(--out); }
-.hint { color: var(--soft); font-size: 13px; margin: 9px 0 0; display: flex; flex-wrap: wrap; gap: 3px 18px; }
+.hint { color: var(--soft); font-size: 12.5px; margin: 9px 0 0; display: flex; flex-wrap: wrap; gap: 3px 13px; }
 kbd { font: inherit; font-size: 12px; border: 1px solid var(--line); border-bottom-width: 2px;
   border-radius: 5px; padding: 0 5px; color: var(--ink); }
 #detail { margin-top: 12px; border-top: 1px solid var(--line); padding-top: 12px; }
