@@ -34,6 +34,8 @@ class KernelLibrary {
   void add(KernelImpl kernel);
   /// Throws Error naming the kernel and what the library holds.
   const KernelImpl& find(const std::string& name) const;
+  /// Everything added, by name.
+  const std::map<std::string, KernelImpl>& all() const { return kernels_; }
 
  private:
   std::map<std::string, KernelImpl> kernels_;

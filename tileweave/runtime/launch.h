@@ -13,11 +13,25 @@
 
 #include "tileweave/plan/verdict.h"
 #include "tileweave/runtime/kernel_library.h"
+#include "tileweave/sync/context.h"
 
 namespace tileweave {
 
 /// Opaque native stream of a device: cudaStream_t on a GPU, unused on the emulated device.
 using NativeStream = void*;
+
+/// Whether later launches may name this one with Release::kLaunchCompleted.
+enum class CompletionEvent : std::uint8_t { kNone, kLaunchCompletion };
+
+/// What a device needs for the wait kernel that it puts before a launch with a kAllBegun or
+/// kFirstBegun dependency. The abort word is the launch's.
+struct WaitKernelSync {
+  HangReport* report = nullptr;   // device address; a wait kernel reports WaitKind::kBegun, with
+                                  // the producer's node as tile
+  std::uint64_t deadline_ns = 0;  // longest wait; 0: none
+  std::uint32_t node = 0;         // the waiting node, as in its SyncHeader
+  std::uint32_t rank = 0;
+};
 
 struct Launch {
   NodeId node = -1;
@@ -33,6 +47,8 @@ struct Launch {
   const std::uint32_t* begun = nullptr;  // this node's counter of begun blocks (device address)
   const std::uint32_t* begun_base = nullptr;
   std::uint32_t* abort = nullptr;  // the run's abort word, set by a device that finds a deadlock
+  CompletionEvent completion_event = CompletionEvent::kNone;
+  WaitKernelSync wait_kernel;
   Cost cost;
   /// Unintegrated operator: enqueues its own work on the given stream; full dependencies around it.
   std::function<void(NativeStream)> call = nullptr;
