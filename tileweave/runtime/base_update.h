@@ -22,13 +22,15 @@ struct BaseUpdate {
 };
 
 struct BaseUpdateArgs {
-  const BaseUpdate* entries;  // device memory
+  const BaseUpdate* entries;   // device memory
+  const std::uint32_t* abort;  // an aborted run leaves its bases, so that a report can be made
   std::int32_t num_entries;
 };
 
 /// Work of one block: entries block, block + num_blocks, ...
 TW_HOST_DEVICE inline void apply_base_updates(const BaseUpdateArgs& args, std::int64_t block,
                                               std::int64_t num_blocks, int lane, int num_lanes) {
+  if (*args.abort != 0) return;
   for (std::int64_t e = block; e < args.num_entries; e += num_blocks) {
     const BaseUpdate entry = args.entries[e];
     for (std::int32_t i = lane; i < entry.count; i += num_lanes) {

@@ -23,21 +23,12 @@
 #include "tileweave/plan/plan.h"
 #include "tileweave/plan/verdict.h"
 #include "tileweave/runtime/device.h"
+#include "tileweave/runtime/hang.h"
 #include "tileweave/runtime/run_options.h"
 #include "tileweave/runtime/sync_state.h"
 #include "tileweave/trace/trace.h"
 
 namespace tileweave {
-
-/// A hang report in words: which kernel's block waited for which tile of which tensor, counts, and
-/// which producer blocks never arrived.
-struct Hang {
-  std::string sentence;
-  HangReport report{};
-  std::string node;
-  std::string tensor;
-  std::vector<std::string> missing;  // "kernel tile (2, 0) of node 3 `down` (7 of 8 blocks began)"
-};
 
 class Program {
  public:

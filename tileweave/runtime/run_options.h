@@ -10,6 +10,8 @@ namespace tileweave {
 
 enum class Mode : std::uint8_t { kSerial, kOverlap };
 enum class Submit : std::uint8_t { kEager, kGraph };
+/// Off only to show what a plan does at run time that verify() would refuse.
+enum class ContractCheck : std::uint8_t { kOn, kOff };
 enum class Tracing : std::uint8_t { kOff, kOn };
 
 struct RunOptions {
@@ -18,6 +20,7 @@ struct RunOptions {
   Tracing tracing = Tracing::kOff;
   LaunchOrder launch_order = LaunchOrder::kNotTrusted;
   StarvationCheck starvation = StarvationCheck::kOn;
+  ContractCheck contracts = ContractCheck::kOn;
   BufferReuse reuse = BufferReuse::kOn;
   std::uint64_t deadline_ns = 10'000'000'000;  // longest wait; 0: none
   std::uint32_t initial_count = 0;             // start of every count and base

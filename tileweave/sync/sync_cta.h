@@ -40,7 +40,7 @@ class SyncCta {
     const SyncHeader& h = context_.header;
     if ((h.flags & SyncHeader::kProgrammaticProducer) != 0) atomics_.launch_dependents();
     if ((h.flags & SyncHeader::kCountBegun) != 0 && atomics_.lane() == 0) {
-      atomics_.add_release(h.begun, 1, false);
+      atomics_.add_relaxed(h.begun, 1);
     }
     if (h.records != nullptr) record_.begin_ns = atomics_.now_ns();
     record_.work = static_cast<std::uint32_t>(atomics_.block_index());

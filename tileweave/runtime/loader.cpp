@@ -1,0 +1,157 @@
+#include "tileweave/runtime/loader.h"
+
+#include <algorithm>
+
+#include "tileweave/core/error.h"
+
+namespace tileweave {
+namespace {
+
+bool depends_on(const ScheduledNode& node, NodeId on, Release release) {
+  return std::any_of(node.after.begin(), node.after.end(),
+                     [&](const Dependency& d) { return d.on == on && d.release == release; });
+}
+
+/// True when i has completed before any access of j that follows its grid dependency wait.
+bool covered(NodeId i, NodeId j, const Schedule& schedule, const HappensBefore& order) {
+  while (true) {
+    if (order.complete(i, j)) return true;
+    const auto& after = schedule.nodes[static_cast<std::size_t>(j)].after;
+    const auto grid = std::find_if(after.begin(), after.end(), [](const Dependency& d) {
+      return d.release == Release::kProgrammatic;
+    });
+    if (grid == after.end()) return false;
+    if (grid->on == i) return true;
+    // Every block of a programmatic consumer waits for the grid before it returns, so what was
+    // complete for the predecessor is complete for its successor.
+    j = grid->on;
+    if (i > j) return false;
+  }
+}
+
+}  // namespace
+
+void measure_resources(NodeSpec& node, const Device& device) {
+  if (!node.integrated) return;
+  const KernelImpl& kernel = device.kernels().find(node.kernel);
+  require(kernel.num_sync_slots == num_sync_slots(node), "load plan",
+          "kernel and node must have the same number of sync slots",
+          "`" + kernel.name + "` with " + std::to_string(kernel.num_sync_slots) + ", node `" +
+              node.name + "` with " + std::to_string(num_sync_slots(node)));
+  node.resources = device.measured_resources(kernel, node.resources);
+  const std::int32_t theirs = device.occupancy(kernel, node.resources);
+  const std::int32_t ours = blocks_per_sm(node.resources, device.limits());
+  require(theirs < 0 || theirs == ours, "load plan",
+          "the plan's residency must equal the device's occupancy",
+          "kernel `" + kernel.name + "`: " + std::to_string(ours) + " blocks per SM by plan, " +
+              std::to_string(theirs) + " by the device");
+}
+
+std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,
+                                      const TensorTable& tensors) {
+  const Tensor& tensor = tensors[id];
+  std::vector<std::int64_t> arrivals(static_cast<std::size_t>(tensor.tiles.count()), 0);
+  for (const NodeSpec& node : nodes) {
+    for (const OperandSpec& operand : node.operands) {
+      if (operand.tensor != id || operand.access != Access::kWrite || operand.sync_slot < 0) {
+        continue;
+      }
+      const TileSet kernel = kernel_tiles_of(operand, tensor);
+      const TileMap map = map_of(operand, tensor, node.args);
+      std::vector<bool> signalled(static_cast<std::size_t>(kernel.count()), false);
+      for (std::int64_t w = 0; w < node.num_works; ++w) {
+        for (const std::int64_t k : kernel_tiles_of_work(operand, tensor, w)) {
+          if (signalled.at(static_cast<std::size_t>(k))) continue;
+          signalled[static_cast<std::size_t>(k)] = true;
+          for (const std::int64_t t : map.tiles_of(kernel.coord(k), node.args)) {
+            if (t >= 0 && t < tensor.tiles.count()) ++arrivals[static_cast<std::size_t>(t)];
+          }
+        }
+      }
+    }
+  }
+  return arrivals;
+}
+
+std::optional<Tiling> closed_form_producer(TensorId id, const std::vector<NodeSpec>& nodes,
+                                           const TensorTable& tensors) {
+  const Tensor& tensor = tensors[id];
+  std::optional<Tiling> producer;
+  for (const NodeSpec& node : nodes) {
+    for (const OperandSpec& operand : node.operands) {
+      if (operand.tensor != id || operand.access != Access::kWrite || operand.sync_slot < 0) {
+        continue;
+      }
+      const TileMap map = map_of(operand, tensor, node.args);
+      const TileSet kernel = kernel_tiles_of(operand, tensor);
+      if (producer || map.form() != MapForm::kPlain || !tensor.tiles.is_plain() ||
+          operand.map.has_value()) {
+        return std::nullopt;
+      }
+      producer = kernel.tiling();
+    }
+  }
+  return producer;
+}
+
+std::vector<std::vector<bool>> live_operands(const Plan& plan, const Schedule& schedule,
+                                             const HappensBefore& order, Mode mode) {
+  const std::vector<NodeSpec>& nodes = plan.nodes();
+  std::vector<std::vector<bool>> live;
+  std::vector<bool> is_read(static_cast<std::size_t>(plan.tensors().size()), false);
+  std::vector<bool> is_polled(is_read.size(), false);
+  for (std::size_t j = 0; j < nodes.size(); ++j) {
+    std::vector<bool>& of_node = live.emplace_back(nodes[j].operands.size(), false);
+    for (std::size_t o = 0; o < nodes[j].operands.size(); ++o) {
+      const OperandSpec& operand = nodes[j].operands[o];
+      if (operand.access != Access::kRead || operand.sync_slot < 0) continue;
+      const auto tensor = static_cast<std::size_t>(operand.tensor);
+      is_read[tensor] = true;
+      for (std::size_t i = 0; i < j && !of_node[o]; ++i) {
+        const bool produces = std::any_of(
+            nodes[i].operands.begin(), nodes[i].operands.end(), [&](const OperandSpec& p) {
+              return p.tensor == operand.tensor && p.access == Access::kWrite && p.sync_slot >= 0;
+            });
+        of_node[o] =
+            produces && (mode == Mode::kSerial ||
+                         !covered(static_cast<NodeId>(i), static_cast<NodeId>(j), schedule, order));
+      }
+      // A target given by hand is waited for as it was given, whatever the producers do.
+      if (operand.target.has_value() && mode == Mode::kOverlap && !of_node[o]) {
+        of_node[o] = nodes[j].edge.value_or(plan.options().edge).kind == EdgeKind::kTile;
+      }
+      if (of_node[o]) is_polled[tensor] = true;
+    }
+  }
+  for (std::size_t j = 0; j < nodes.size(); ++j) {
+    for (std::size_t o = 0; o < nodes[j].operands.size(); ++o) {
+      const OperandSpec& operand = nodes[j].operands[o];
+      if (operand.access != Access::kWrite || operand.sync_slot < 0) continue;
+      const auto tensor = static_cast<std::size_t>(operand.tensor);
+      // A tiled tensor that no node reads was tiled for somebody outside the plan.
+      live[j][o] = mode == Mode::kSerial || is_polled[tensor] || !is_read[tensor];
+    }
+  }
+  return live;
+}
+
+CompletionEvent completion_event_of(NodeId id, const Schedule& schedule) {
+  const bool needed = std::any_of(
+      schedule.nodes.begin(), schedule.nodes.end(),
+      [&](const ScheduledNode& n) { return depends_on(n, id, Release::kLaunchCompleted); });
+  return needed ? CompletionEvent::kLaunchCompletion : CompletionEvent::kNone;
+}
+
+std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode) {
+  std::uint32_t flags = SyncHeader::kCountBegun;
+  if (mode == Mode::kSerial) flags |= SyncHeader::kAssertReady;
+  for (const Dependency& d : schedule.nodes[static_cast<std::size_t>(id)].after) {
+    if (d.release == Release::kProgrammatic) flags |= SyncHeader::kProgrammaticConsumer;
+  }
+  for (const ScheduledNode& other : schedule.nodes) {
+    if (depends_on(other, id, Release::kProgrammatic)) flags |= SyncHeader::kProgrammaticProducer;
+  }
+  return flags;
+}
+
+}  // namespace tileweave

@@ -1,0 +1,45 @@
+// From a verified plan to launches: who polls, which flags, which bytes.
+//
+// The part of loading that has no device state of its own, shared by Program and AsyncStream.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tileweave/plan/happens_before.h"
+#include "tileweave/plan/plan.h"
+#include "tileweave/plan/verdict.h"
+#include "tileweave/runtime/device.h"
+#include "tileweave/runtime/run_options.h"
+#include "tileweave/runtime/sync_state.h"
+
+namespace tileweave {
+
+/// Replaces the declared resources of a node by what the device's compiler made of its kernel, and
+/// compares the plan's residency with the device's own occupancy calculation. Throws Error naming
+/// the kernel when they differ.
+void measure_resources(NodeSpec& node, const Device& device);
+
+/// Arrivals per data tile that the producers among `nodes` make in one run.
+std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,
+                                      const TensorTable& tensors);
+
+/// Kernel grid of the only producer when it signals through a plain map, else none: the target then
+/// has a closed form.
+std::optional<Tiling> closed_form_producer(TensorId id, const std::vector<NodeSpec>& nodes,
+                                           const TensorTable& tensors);
+
+/// Which operands of which nodes touch semaphores. In `overlap` a wait whose producers have all
+/// completed before the node begins is left out, and so are signals that nobody polls; in `serial`
+/// everything is kept, since serial mode is the check that every wait is satisfied when reached.
+std::vector<std::vector<bool>> live_operands(const Plan& plan, const Schedule& schedule,
+                                             const HappensBefore& order, Mode mode);
+
+/// Whether some node is released by the launch-completion event of `id`.
+CompletionEvent completion_event_of(NodeId id, const Schedule& schedule);
+
+/// SyncHeader flags of a node.
+std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode);
+
+}  // namespace tileweave

@@ -1,0 +1,68 @@
+#include "tileweave/runtime/sync_memory.h"
+
+#include <algorithm>
+
+namespace tileweave {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+// One cache line of a GPU: pieces never share one, so polling one does not slow another's atomics.
+constexpr std::size_t kPieceAlignment = 128;
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+}
+
+}  // namespace
+
+SyncMemory::~SyncMemory() {
+  for (const Chunk& chunk : chunks_) device_.release(chunk.memory);
+}
+
+std::byte* SyncMemory::take(std::size_t bytes) {
+  bytes = round_up(std::max<std::size_t>(bytes, 1));
+  if (chunks_.empty() || chunks_.back().size - chunks_.back().used < bytes) {
+    const std::size_t size = std::max(bytes, kChunkBytes);
+    chunks_.push_back({static_cast<std::byte*>(device_.allocate(size)), size, 0});
+  }
+  Chunk& chunk = chunks_.back();
+  std::byte* piece = chunk.memory + chunk.used;
+  chunk.used += bytes;
+  return piece;
+}
+
+std::uint32_t* SyncMemory::filled(std::int64_t count, std::uint32_t value) {
+  const std::vector<std::uint32_t> values(static_cast<std::size_t>(count), value);
+  const std::size_t bytes = values.size() * sizeof(std::uint32_t);
+  auto* words = reinterpret_cast<std::uint32_t*>(take(bytes));
+  device_.upload(words, values.data(), bytes);
+  zeroed_by_reset_.push_back({words, bytes});
+  return words;
+}
+
+CountedWords SyncMemory::counted(std::int64_t count, std::int64_t bases, std::int32_t word_stride,
+                                 std::uint32_t initial) {
+  CountedWords counted;
+  counted.words = filled(count * word_stride, initial);
+  counted.base = filled(bases, initial);
+  counted.count = count;
+  counted.bases = bases;
+  counted.word_stride = word_stride;
+  return counted;
+}
+
+std::uint32_t* SyncMemory::words(std::int64_t count) {
+  return filled(count, 0);
+}
+
+const void* SyncMemory::table_bytes(std::span<const std::byte> bytes) {
+  std::byte* piece = take(bytes.size());
+  if (!bytes.empty()) device_.upload(piece, bytes.data(), bytes.size());
+  return piece;
+}
+
+void SyncMemory::reset() {
+  for (const Region& region : zeroed_by_reset_) device_.fill(region.words, 0, region.bytes);
+}
+
+}  // namespace tileweave
