@@ -46,7 +46,10 @@ Trace two_ranks() {
 TEST(Perfetto, FlowsStartAndEndInExistingSlices) {
   Trace large = two_ranks();
   large.arrows.resize(400);
-  for (const Trace& trace : {testing::figure1_overlap(), testing::figure1_serial(), large}) {
+  Trace signals_last = testing::figure1_overlap();
+  signals_last.time_unit = "ns";
+  for (const Trace& trace :
+       {testing::figure1_overlap(), testing::figure1_serial(), signals_last, large}) {
     const json file = json::parse(perfetto_json(trace));
     std::vector<json> blocks;
     for (const json& slice : events_of(file, "X")) {
