@@ -83,7 +83,7 @@ TW_HOST_DEVICE constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/// Elements in both boxes (same number of axes).
+/// Elements in both boxes (same number of axes; neither end may pass 2^63).
 TW_HOST_DEVICE constexpr Box intersect(const Box& a, const Box& b) {
   Box r;
   r.begin.num_axes = r.size.num_axes = a.begin.num_axes;
@@ -99,8 +99,10 @@ TW_HOST_DEVICE constexpr Box intersect(const Box& a, const Box& b) {
 TW_HOST_DEVICE constexpr bool contains(const Box& outer, const Box& inner) {
   if (inner.empty()) return true;
   for (int a = 0; a < inner.begin.num_axes; ++a) {
-    if (inner.begin.v[a] < outer.begin.v[a] ||
-        inner.begin.v[a] + inner.size.v[a] > outer.begin.v[a] + outer.size.v[a]) {
+    // As a subtraction: a nonsensical inner box may end past 2^63.
+    const std::int64_t end = outer.begin.v[a] + outer.size.v[a];
+    if (inner.begin.v[a] < outer.begin.v[a] || inner.begin.v[a] > end ||
+        inner.size.v[a] > end - inner.begin.v[a]) {
       return false;
     }
   }

@@ -78,11 +78,30 @@ constexpr BFloat16 from_float<BFloat16>(float value) {
   return to_bfloat16(value);
 }
 
+/// Element type of a C++ type; only the types below have one.
 template <class T>
-inline constexpr DType kDTypeOf = DType::kU8;
+struct DTypeOf;
 template <>
-inline constexpr DType kDTypeOf<float> = DType::kF32;
+struct DTypeOf<float> {
+  static constexpr DType kValue = DType::kF32;
+};
 template <>
-inline constexpr DType kDTypeOf<BFloat16> = DType::kBF16;
+struct DTypeOf<BFloat16> {
+  static constexpr DType kValue = DType::kBF16;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType kValue = DType::kI32;
+};
+template <>
+struct DTypeOf<std::uint32_t> {
+  static constexpr DType kValue = DType::kU32;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType kValue = DType::kU8;
+};
+template <class T>
+inline constexpr DType kDTypeOf = DTypeOf<T>::kValue;
 
 }  // namespace tileweave

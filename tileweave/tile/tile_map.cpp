@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tileweave/core/error.h"
+#include "tileweave/core/format.h"
 
 namespace tileweave {
 namespace {
@@ -22,13 +23,27 @@ std::vector<std::int64_t> expand(const TileSpan& span, const Tiling& grid) {
   return tiles;
 }
 
+void check_tiling(const Tiling& tiling) {
+  if (const char* what = invalid(tiling)) {
+    throw Error("tile map", what,
+                "shape " + to_string(tiling.shape) + " by tile " + to_string(tiling.tile));
+  }
+}
+
 void check_same_shape(const Shape& kernel, const Shape& data) {
   require(kernel == data, "tile map", "kernel and data tiles must cut the same shape");
+}
+
+void check_table_size(const TileSet& data) {
+  require(data.count() <= kMaxTableIndex, "tile map table", "fewer than 2^31 data tiles",
+          std::to_string(data.count()));
 }
 
 }  // namespace
 
 TileMap TileMap::plain(const Tiling& kernel, const Tiling& data) {
+  check_tiling(kernel);
+  check_tiling(data);
   check_same_shape(kernel.shape, data.shape);
   TileMap map;
   map.kernel_ = kernel;
@@ -68,6 +83,7 @@ TileMap TileMap::table_from(const Coord& kernel_grid,
 }
 
 TileMap TileMap::functor(Coord kernel_grid, Tiling data, Functor host_twin) {
+  check_tiling(data);
   TileMap map;
   map.form_ = MapForm::kFunctor;
   map.kernel_grid_ = kernel_grid;
@@ -79,8 +95,7 @@ TileMap TileMap::functor(Coord kernel_grid, Tiling data, Functor host_twin) {
 TileMap TileMap::derive(const TileSet& kernel, const TileSet& data) {
   check_same_shape(kernel.shape(), data.shape());
   if (kernel.is_plain() && data.is_plain()) return plain(kernel.tiling(), data.tiling());
-  require(data.count() <= kMaxTableIndex, "tile map table", "fewer than 2^31 data tiles",
-          std::to_string(data.count()));
+  check_table_size(data);
   return table_from(kernel.grid(), [&](const Coord& k) {
     std::vector<std::int32_t> tiles;
     data.for_each_meeting(kernel.box(kernel.linear(k)),
@@ -114,6 +129,8 @@ TargetMap TargetMap::constant(std::int64_t arrivals) {
 }
 
 TargetMap TargetMap::plain(const Tiling& kernel, const Tiling& data) {
+  check_tiling(kernel);
+  check_tiling(data);
   check_same_shape(kernel.shape, data.shape);
   TargetMap map;
   map.kernel_ = kernel;
@@ -142,8 +159,8 @@ std::int64_t TargetMap::of(const TileSet& data, std::int64_t data_tile,
       if (constant_ >= 0) return constant_;
       return tiles_meeting(kernel_, data_.box(data_.coord(data_tile))).count();
     case MapForm::kTable:
-      require(data_tile < static_cast<std::int64_t>(table_.size()), "target table",
-              "one entry per data tile", std::to_string(table_.size()));
+      require(data_tile >= 0 && data_tile < static_cast<std::int64_t>(table_.size()),
+              "target table", "one entry per data tile", std::to_string(table_.size()));
       return table_[static_cast<std::size_t>(data_tile)];
     case MapForm::kFunctor:
       break;
@@ -154,9 +171,12 @@ std::int64_t TargetMap::of(const TileSet& data, std::int64_t data_tile,
 TileMap compose_with_view(const TileMap& map, const TileSet& view, const TileSet& base,
                           const LaunchArgs& args) {
   check_same_shape(view.shape(), base.shape());
+  check_table_size(base);
   return TileMap::table_from(map.kernel_grid(), [&](const Coord& k) {
     std::vector<std::int32_t> tiles;
     for (const std::int64_t v : map.tiles_of(k, args)) {
+      require(v >= 0 && v < view.count(), "re-tiled view", "a map to tiles of the view",
+              "tile " + std::to_string(v) + " of " + std::to_string(view.count()));
       base.for_each_meeting(view.box(v),
                             [&](std::int64_t t) { tiles.push_back(static_cast<std::int32_t>(t)); });
     }

@@ -10,6 +10,14 @@
 namespace tileweave {
 namespace {
 
+/// `list[index]`, or an Error that says what the index was meant to name.
+template <class List>
+auto& entry(List& list, std::int64_t index, const char* expected) {
+  require(index >= 0 && index < static_cast<std::int64_t>(list.size()), "tile order", expected,
+          std::to_string(index) + " of " + std::to_string(list.size()));
+  return list[static_cast<std::size_t>(index)];
+}
+
 std::vector<std::int32_t> sorted_works(
     std::int64_t count, const std::function<bool(std::int32_t, std::int32_t)>& before) {
   require(count >= 0 && count < (std::int64_t{1} << 31), "tile order", "fewer than 2^31 works",
@@ -49,7 +57,7 @@ TileOrder TileOrder::follow_producer(
   for (std::int64_t w = 0; w < count; ++w) {
     for (const std::int64_t tile : reads(w)) {
       auto& r = ready[static_cast<std::size_t>(w)];
-      r = std::max(r, producer_rank.at(static_cast<std::size_t>(tile)));
+      r = std::max(r, entry(producer_rank, tile, "a data tile of the producer"));
     }
   }
   return table(sorted_works(count, [&](std::int32_t a, std::int32_t b) {
@@ -68,7 +76,7 @@ std::int64_t TileOrder::at(std::int64_t position, std::int64_t count) const {
     case OrderForm::kTable:
       break;
   }
-  return works_.at(static_cast<std::size_t>(position));
+  return entry(works_, position, "a position of the table");
 }
 
 std::vector<std::int64_t> completion_ranks(
@@ -77,7 +85,7 @@ std::vector<std::int64_t> completion_ranks(
   std::vector<std::int64_t> rank(static_cast<std::size_t>(num_data_tiles), -1);
   for (std::int64_t p = 0; p < count; ++p) {
     for (const std::int64_t tile : writes(order.at(p, count))) {
-      rank.at(static_cast<std::size_t>(tile)) = p;
+      entry(rank, tile, "a data tile of the tensor") = p;
     }
   }
   return rank;

@@ -81,7 +81,7 @@ struct Tiling {
 };
 
 /// What is wrong with `tiling`, or nullptr when it is usable: 1 to kMaxAxes axes, shape and tile of
-/// the same rank, every size at least 1, and fewer than 2^62 elements.
+/// the same rank, every size at least 1, and at most 2^62 elements.
 TW_HOST_DEVICE constexpr const char* invalid(const Tiling& tiling) {
   if (tiling.shape.num_axes < 1) return "a tensor needs at least one axis";
   if (tiling.shape.num_axes != tiling.tile.num_axes) {

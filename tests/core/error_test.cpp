@@ -1,0 +1,44 @@
+#include "tileweave/core/error.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tileweave/core/format.h"
+
+namespace tileweave {
+namespace {
+
+TEST(Error, IsOneSentenceOfOperationExpectedAndGot) {
+  const Error error("verify plan", "3 arrivals", "2");
+  EXPECT_STREQ(error.what(), "verify plan: 3 arrivals, got 2");
+  EXPECT_EQ(error.operation(), "verify plan");
+  EXPECT_EQ(error.expected(), "3 arrivals");
+  EXPECT_EQ(error.got(), "2");
+  EXPECT_STREQ(Error("open", "a readable file").what(), "open: a readable file");
+}
+
+TEST(Error, RequireThrowsOnlyWhenTheConditionFails) {
+  EXPECT_NO_THROW(require(true, "load", "anything"));
+  EXPECT_THROW(require(false, "load", "a file", "a folder"), Error);
+}
+
+TEST(Format, WritesCoordinatesAndBoxes) {
+  EXPECT_EQ(to_string(Coord{2, 0}), "(2, 0)");
+  EXPECT_EQ(to_string(Coord{}), "()");
+  Box box;
+  box.begin = {0, 128};
+  box.size = {64, 128};
+  EXPECT_EQ(to_string(box), "[0:64, 128:256]");
+}
+
+TEST(Format, WritesBytesForPeople) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(640), "640 B");
+  EXPECT_EQ(human_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(human_bytes(std::uint64_t{3} << 29), "1.5 GiB");
+  EXPECT_EQ(human_bytes(std::uint64_t{1} << 53), "8192.0 TiB");
+}
+
+}  // namespace
+}  // namespace tileweave
