@@ -33,9 +33,16 @@ struct WarpGroup {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int num_lanes() { return 32; }
   __device__ static void barrier() { __syncwarp(); }
-  __device__ static bool barrier_or(bool value) { return __any_sync(0xffffffffU, value) != 0; }
+  // Votes and shuffles order no memory, __syncwarp does: it hands a polling lane's acquire on.
+  __device__ static bool barrier_or(bool value) {
+    const bool any = __any_sync(0xffffffffU, value) != 0;
+    __syncwarp();
+    return any;
+  }
   __device__ static std::uint32_t broadcast(std::uint32_t value) {
-    return __shfl_sync(0xffffffffU, value, 0);
+    const std::uint32_t got = __shfl_sync(0xffffffffU, value, 0);
+    __syncwarp();
+    return got;
   }
 };
 

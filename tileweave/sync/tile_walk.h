@@ -124,6 +124,8 @@ struct FunctorMaps {
     TileWalk walk;
     walk.span = F::map(operand, ktile, args);
     walk.count = walk.span.count();
+    for (int a = walk.span.extent.num_axes; a < op.num_axes; ++a) walk.span.extent.v[a] = 1;
+    walk.span.first.num_axes = walk.span.extent.num_axes = op.num_axes;
     walk.grid.num_axes = op.num_axes;
     for (int a = 0; a < op.num_axes; ++a) {
       walk.grid.v[a] = ceil_div(op.shape[a], op.dtile[a]);
