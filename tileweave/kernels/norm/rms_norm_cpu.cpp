@@ -1,0 +1,90 @@
+// RMSNorm on the emulated device: rows are unpacked to fp32, scaled by rms_norm_row-inl.h, packed.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tileweave/kernels/norm/rms_norm_row-inl.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "tileweave/kernels/norm/rms_norm_row-inl.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tileweave/kernels/norm/rms_norm.h"
+#include "tileweave/kernels/norm/rms_norm_args.h"
+#include "tileweave/runtime/cpu/tile_view.h"
+#include "tileweave/sync/atomics_cpu.h"
+#include "tileweave/sync/sync_cta.h"
+
+namespace tileweave {
+namespace {
+
+HWY_EXPORT(sum_of_squares);
+HWY_EXPORT(scale_row);
+
+constexpr std::int64_t kUnit = 16;  // rows are padded with zeros to whole vectors
+
+template <class T>
+void unpack(const T* from, std::int64_t count, float* to) {
+  for (std::int64_t j = 0; j < count; ++j) to[j] = to_float(from[j]);
+}
+
+template <class X, class W, class Y>
+void rms_norm_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* context_bytes) {
+  using Operands = RmsNormOperands;
+  const auto& args = *reinterpret_cast<const RmsNormArgs<X, W, Y>*>(arg_bytes);
+  const auto& context = *reinterpret_cast<const SyncContext<Operands::kSlots>*>(context_bytes);
+  SyncCta<AtomicsCpu, Operands::kSlots> sync(context, AtomicsCpu(lane));
+  if (!sync.begin_cta()) return;
+
+  const std::int64_t cols = args.cols;
+  const std::int64_t padded = ceil_div(cols, kUnit) * kUnit;
+  std::vector<float> weight(static_cast<std::size_t>(padded));
+  std::vector<float> row(static_cast<std::size_t>(padded));
+  // The weight is constant: read before the first wait.
+  const VectorView<const W> weights(args.weight.get(), Operands::kWeight, lane.checker());
+  unpack(weights.range(0, cols), cols, weight.data());
+
+  for (std::int64_t at = lane.block_index(); at < args.num_works; at += args.num_blocks) {
+    const std::int64_t work = sync.remap(at);
+    const Ready ready = sync.wait_input(Operands::kSlotX, {work});
+    if (!ready) return;
+    const MatrixView<const X> x(args.x.get(ready), cols, Operands::kX, lane.checker());
+    const MatrixView<Y> y(args.y.get(), cols, Operands::kY, lane.checker());
+    for (std::int64_t i = args.first_row(work); i < args.end_row(work); ++i) {
+      unpack(x.row(i, 0, cols), cols, row.data());
+      const float squares = HWY_DYNAMIC_DISPATCH(sum_of_squares)(row.data(), padded);
+      const float scale = 1.0F / std::sqrt(squares / static_cast<float>(cols) + args.eps);
+      HWY_DYNAMIC_DISPATCH(scale_row)(row.data(), weight.data(), scale, padded);
+      Y* to = y.row(i, 0, cols);
+      for (std::int64_t j = 0; j < cols; ++j) {
+        to[j] = from_float<Y>(row[static_cast<std::size_t>(j)]);
+      }
+    }
+    sync.signal_output(Operands::kSlotY, {work});
+  }
+}
+
+template <class X, class W, class Y>
+void add(KernelLibrary& kernels) {
+  kernels.add({.name = rms_norm_kernel_name(kDTypeOf<X>, kDTypeOf<W>, kDTypeOf<Y>),
+               .num_sync_slots = RmsNormOperands::kSlots,
+               .cpu = rms_norm_cpu<X, W, Y>});
+}
+
+template <class X, class W>
+void add_results(KernelLibrary& kernels) {
+  add<X, W, float>(kernels);
+  add<X, W, BFloat16>(kernels);
+}
+
+}  // namespace
+
+void add_norm_cpu(KernelLibrary& kernels) {
+  add_results<float, float>(kernels);
+  add_results<float, BFloat16>(kernels);
+  add_results<BFloat16, float>(kernels);
+  add_results<BFloat16, BFloat16>(kernels);
+}
+
+}  // namespace tileweave
