@@ -44,6 +44,7 @@ struct TensorSpec {
   std::int32_t word_stride = 0;             // words between semaphores; 0: the device's default
   TensorId shares_buffer_with = kNoTensor;  // in place: same buffer and shape as an earlier value
   bool output = false;                      // read by the host after the run: its buffer is kept
+  void* address = nullptr;  // device memory that the user owns; null: a place in the arena
 };
 
 struct Tensor {

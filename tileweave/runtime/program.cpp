@@ -25,6 +25,7 @@ struct Program::Impl {
   void load();
   void make_tensor_syncs();
   void make_launches();
+  void* address_of(TensorId id) const;
   Launch launch_of(NodeId id);
   void enqueue();
   void poison(Hang why);
@@ -93,6 +94,12 @@ void Program::Impl::make_tensor_syncs() {
     tensor_syncs[id] = state.make_tensor(tensor, arrivals_on(id, plan->nodes(), plan->tensors()),
                                          closed_form_producer(id, plan->nodes(), plan->tensors()));
   }
+}
+
+void* Program::Impl::address_of(TensorId id) const {
+  const Tensor& tensor = plan->tensors()[plan->tensors().buffer_owner(id)];
+  if (tensor.spec.address != nullptr) return tensor.spec.address;
+  return arena + memory.tensor_offset.at(static_cast<std::size_t>(id));
 }
 
 Launch Program::Impl::launch_of(NodeId id) {
@@ -211,8 +218,7 @@ bool Program::poisoned() const {
 }
 
 void* Program::address(TensorId id) {
-  static_cast<void>(plan().tensors()[id]);  // throws for an unknown id
-  return impl_->arena + impl_->memory.tensor_offset[static_cast<std::size_t>(id)];
+  return impl_->address_of(id);
 }
 
 void Program::write_bytes(TensorId id, std::span<const std::byte> bytes) {
