@@ -14,12 +14,14 @@ namespace tileweave {
 inline constexpr const char* kBaseUpdateKernel = "tileweave.base_update";
 inline constexpr int kBaseUpdateThreads = 256;
 
+/// At most kBaseUpdateWords words, so that one thread per entry keeps the end of a run short.
 struct BaseUpdate {
   std::uint32_t* base;           // `count` words
   const std::uint32_t* targets;  // one per base word, or null: all equal `target`
   std::uint32_t target;
   std::int32_t count;
 };
+inline constexpr std::int32_t kBaseUpdateWords = 8;
 
 struct BaseUpdateArgs {
   const BaseUpdate* entries;   // device memory
@@ -27,13 +29,14 @@ struct BaseUpdateArgs {
   std::int32_t num_entries;
 };
 
-/// Work of one block: entries block, block + num_blocks, ...
+/// Work of one lane of one block: entries dealt out over all lanes of all blocks.
 TW_HOST_DEVICE inline void apply_base_updates(const BaseUpdateArgs& args, std::int64_t block,
                                               std::int64_t num_blocks, int lane, int num_lanes) {
   if (*args.abort != 0) return;
-  for (std::int64_t e = block; e < args.num_entries; e += num_blocks) {
+  for (std::int64_t e = block * num_lanes + lane; e < args.num_entries;
+       e += num_blocks * num_lanes) {
     const BaseUpdate entry = args.entries[e];
-    for (std::int32_t i = lane; i < entry.count; i += num_lanes) {
+    for (std::int32_t i = 0; i < entry.count; ++i) {
       entry.base[i] += entry.targets != nullptr ? entry.targets[i] : entry.target;
     }
   }

@@ -57,7 +57,6 @@ std::vector<std::string> missing_arrivals(TensorId id, std::int64_t tile,
                                           const HangContext& context) {
   std::vector<std::string> missing;
   const Tensor& tensor = context.tensors[id];
-  const std::uint32_t wanted = context.state.completed_runs() + 1;
   for (const auto& [node_id, spec] : context.nodes) {
     for (std::size_t i = 0; i < spec->operands.size(); ++i) {
       const OperandSpec& operand = spec->operands[i];
@@ -68,6 +67,8 @@ std::vector<std::string> missing_arrivals(TensorId id, std::int64_t tile,
       if (syncs == context.node_syncs.end()) continue;
       const auto stamps = syncs->second.stamps.find(static_cast<std::int32_t>(i));
       if (stamps == syncs->second.stamps.end()) continue;
+      // A stamp counts arrivals of all runs; in the run that hung it should be one ahead.
+      const std::uint32_t wanted = context.state.read_word(syncs->second.completed) + 1;
       const TileSet kernel = kernel_tiles_of(operand, tensor);
       const TileMap map = map_of(operand, tensor, spec->args);
       for (std::int64_t k = 0; k < kernel.count(); ++k) {

@@ -91,7 +91,8 @@ void Program::Impl::make_tensor_syncs() {
   for (TensorId id = 0; id < plan->tensors().size(); ++id) {
     const Tensor& tensor = plan->tensors()[id];
     if (!tensor.tiled()) continue;
-    tensor_syncs[id] = state.make_tensor(tensor, arrivals_on(id, plan->nodes(), plan->tensors()),
+    tensor_syncs[id] = state.make_tensor(tensor, BasesOf::kTensorIfEqual,
+                                         arrivals_on(id, plan->nodes(), plan->tensors()),
                                          closed_form_producer(id, plan->nodes(), plan->tensors()));
   }
 }
@@ -164,7 +165,7 @@ void Program::Impl::make_launches() {
     }
     if (signalled) updates.push_back(SyncState::update_of(sync));
   }
-  Launch last = state.base_update(base_update_id(), std::move(updates));
+  Launch last = state.base_update(base_update_id(), updates);
   for (NodeId id = 0; id < base_update_id(); ++id) last.after.push_back({id, Release::kCompleted});
   launches.push_back(std::move(last));
 }

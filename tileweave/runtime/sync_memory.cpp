@@ -56,9 +56,11 @@ std::uint32_t* SyncMemory::words(std::int64_t count) {
 }
 
 const void* SyncMemory::table_bytes(std::span<const std::byte> bytes) {
+  std::string content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (const auto known = tables_.find(content); known != tables_.end()) return known->second;
   std::byte* piece = take(bytes.size());
   if (!bytes.empty()) device_.upload(piece, bytes.data(), bytes.size());
-  return piece;
+  return tables_.emplace(std::move(content), piece).first->second;
 }
 
 void SyncMemory::reset() {

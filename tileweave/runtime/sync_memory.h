@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tileweave/runtime/device.h"
@@ -35,7 +37,8 @@ class SyncMemory {
                        std::uint32_t initial);
   /// Zeroed words, zeroed again by reset().
   std::uint32_t* words(std::int64_t count);
-  /// A copy of host values; reset() leaves it alone.
+  /// A read-only copy of host values; equal values share one copy, so that asking again and again
+  /// (a stream, run after run) takes no more memory. reset() leaves it alone.
   template <class T>
   const T* table(const std::vector<T>& values) {
     return static_cast<const T*>(table_bytes(std::as_bytes(std::span(values))));
@@ -59,6 +62,7 @@ class SyncMemory {
   Device& device_;
   std::vector<Chunk> chunks_;
   std::vector<Region> zeroed_by_reset_;
+  std::map<std::string, const void*> tables_;  // by content
 };
 
 }  // namespace tileweave

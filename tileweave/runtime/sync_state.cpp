@@ -54,7 +54,6 @@ std::int32_t num_sync_slots(const NodeSpec& spec) {
 SyncState::SyncState(Device& device, const RunOptions& options)
     : device_(device), options_(options), memory_(device) {
   abort_ = memory_.words(1);
-  runs_ = memory_.words(1);
   num_records_ = memory_.words(1);
   report_ = static_cast<HangReport*>(device_.allocate_shared(sizeof(HangReport)));
   *report_ = HangReport{};
@@ -65,27 +64,33 @@ SyncState::~SyncState() {
   device_.release(records_);
 }
 
-TensorSync SyncState::make_tensor(const Tensor& tensor, std::vector<std::int64_t> arrivals,
+TensorSync SyncState::make_tensor(const Tensor& tensor, BasesOf bases,
+                                  std::vector<std::int64_t> arrivals,
                                   std::optional<Tiling> producer) {
   TensorSync sync;
   const std::int64_t count = tensor.tiles.count();
-  const bool equal = uniform(arrivals);
   const std::int32_t stride =
       tensor.spec.word_stride > 0 ? tensor.spec.word_stride : device_.default_word_stride();
-  sync.counted = memory_.counted(count, equal ? 1 : count, stride, options_.initial_count);
-  if (equal) {
-    sync.target = static_cast<std::uint32_t>(arrivals.front());
-  } else {
-    sync.targets = memory_.table(narrow(arrivals));
-  }
+  sync.counted =
+      memory_.counted(count, bases == BasesOf::kTensorIfEqual && uniform(arrivals) ? 1 : count,
+                      stride, options_.initial_count);
+  set_arrivals(sync, std::move(arrivals), std::move(producer));
+  return sync;
+}
+
+void SyncState::set_arrivals(TensorSync& sync, std::vector<std::int64_t> arrivals,
+                             std::optional<Tiling> producer) {
+  const bool equal = uniform(arrivals);
+  sync.target = equal ? static_cast<std::uint32_t>(arrivals.front()) : 0;
+  sync.targets = equal ? nullptr : memory_.table(narrow(arrivals));
   sync.arrivals = std::move(arrivals);
   sync.producer = std::move(producer);
-  return sync;
 }
 
 NodeSync SyncState::make_node(const NodeSpec& spec, const TensorTable& tensors) {
   NodeSync node;
   node.begun = memory_.counted(1, 1, 1, options_.initial_count);
+  node.completed = memory_.words(1);
   const std::vector<std::uint32_t>& grows = spec.counter.arrivals;
   if (!grows.empty()) {
     const bool equal =
@@ -227,7 +232,8 @@ BaseUpdate SyncState::update_of(const TensorSync& tensor) {
 
 std::vector<BaseUpdate> SyncState::updates_of(const NodeSync& node, const NodeSpec& spec) {
   std::vector<BaseUpdate> updates = {
-      {node.begun.base, nullptr, static_cast<std::uint32_t>(blocks_of(spec)), 1}};
+      {node.begun.base, nullptr, static_cast<std::uint32_t>(blocks_of(spec)), 1},
+      {node.completed, nullptr, 1, 1}};
   if (node.counter.words != nullptr) {
     updates.push_back({node.counter.base, node.counter_targets, node.counter_target,
                        static_cast<std::int32_t>(node.counter.bases)});
@@ -235,19 +241,26 @@ std::vector<BaseUpdate> SyncState::updates_of(const NodeSync& node, const NodeSp
   return updates;
 }
 
-Launch SyncState::base_update(NodeId id, std::vector<BaseUpdate> entries) {
-  entries.push_back({runs_, nullptr, 1, 1});
+Launch SyncState::base_update(NodeId id, const std::vector<BaseUpdate>& updates) {
+  std::vector<BaseUpdate> entries;
+  for (const BaseUpdate& update : updates) {
+    for (std::int32_t at = 0; at < update.count; at += kBaseUpdateWords) {
+      entries.push_back({update.base + at,
+                         update.targets == nullptr ? nullptr : update.targets + at, update.target,
+                         std::min(kBaseUpdateWords, update.count - at)});
+    }
+  }
+  const auto num_entries = static_cast<std::int32_t>(entries.size());
   Launch launch;
   launch.node = id;
   launch.name = "base update";
   launch.kernel = &device_.kernels().find(kBaseUpdateKernel);
-  launch.num_blocks = std::min<std::int64_t>(static_cast<std::int64_t>(entries.size()), 64);
+  launch.num_blocks = std::min<std::int64_t>(ceil_div(num_entries, kBaseUpdateThreads), 64);
   launch.num_works = launch.num_blocks;
   launch.resources = {.threads = kBaseUpdateThreads};
   launch.abort = abort_;
   launch.cost = {.prologue = 0, .per_work = 0};
-  launch.args = to_bytes(
-      BaseUpdateArgs{memory_.table(entries), abort_, static_cast<std::int32_t>(entries.size())});
+  launch.args = to_bytes(BaseUpdateArgs{memory_.table(entries), abort_, num_entries});
   return launch;
 }
 
@@ -276,10 +289,6 @@ std::vector<SemaphoreView> SyncState::view(const TensorSync& tensor) const {
                      static_cast<std::uint32_t>(tensor.arrivals[static_cast<std::size_t>(t)])});
   }
   return views;
-}
-
-std::uint32_t SyncState::completed_runs() const {
-  return read_word(runs_);
 }
 
 void SyncState::reset() {

@@ -31,6 +31,9 @@ struct SemaphoreView {
   std::int32_t arrived() const { return static_cast<std::int32_t>(count - base); }
 };
 
+/// One base word for a tensor whose tiles all grow alike, or always one per data tile.
+enum class BasesOf : std::uint8_t { kTensorIfEqual, kEveryTile };
+
 /// Semaphores of one tensor. `arrivals` is what producers make per run, per data tile.
 struct TensorSync {
   CountedWords counted;
@@ -44,6 +47,7 @@ struct TensorSync {
 /// Sync memory of one node.
 struct NodeSync {
   CountedWords begun;
+  std::uint32_t* completed = nullptr;  // runs of this node that have ended
   CountedWords counter;
   const std::uint32_t* counter_targets = nullptr;
   std::uint32_t counter_target = 0;
@@ -67,8 +71,11 @@ class SyncState {
   SyncState& operator=(const SyncState&) = delete;
 
   /// Semaphores for a tiled tensor whose producers make `arrivals` per run.
-  TensorSync make_tensor(const Tensor& tensor, std::vector<std::int64_t> arrivals,
+  TensorSync make_tensor(const Tensor& tensor, BasesOf bases, std::vector<std::int64_t> arrivals,
                          std::optional<Tiling> producer);
+  /// Other arrivals in the next run, for a tensor made with a base per data tile.
+  void set_arrivals(TensorSync& sync, std::vector<std::int64_t> arrivals,
+                    std::optional<Tiling> producer);
   NodeSync make_node(const NodeSpec& spec, const TensorTable& tensors);
   /// The SyncContext<N> bytes; N is the number of sync slots of `spec`.
   std::vector<std::byte> context(const ContextRequest& request, const NodeSync& node,
@@ -78,16 +85,14 @@ class SyncState {
   /// Entries that advance the bases of a tensor or a node by one run.
   static BaseUpdate update_of(const TensorSync& tensor);
   static std::vector<BaseUpdate> updates_of(const NodeSync& node, const NodeSpec& spec);
-  /// The launch that ends a run: all `entries`, and the run counter.
-  Launch base_update(NodeId id, std::vector<BaseUpdate> entries);
+  /// The launch that ends a run.
+  Launch base_update(NodeId id, const std::vector<BaseUpdate>& updates);
 
   /// What the wait kernel before a node's launch reports to.
   WaitKernelSync wait_kernel(NodeId id, const NodeSpec& spec) const;
   std::uint32_t* abort_word() const { return abort_; }
   HangReport* report() const { return report_; }
   bool aborted() const;
-  /// Runs that have completed since load or reset (device word; device idle).
-  std::uint32_t completed_runs() const;
   void reset();
 
   void allocate_records(std::uint32_t capacity);
@@ -111,7 +116,6 @@ class SyncState {
   RunOptions options_;
   SyncMemory memory_;
   std::uint32_t* abort_ = nullptr;
-  std::uint32_t* runs_ = nullptr;
   HangReport* report_ = nullptr;
   TileRecord* records_ = nullptr;
   std::uint32_t* num_records_ = nullptr;

@@ -1,0 +1,491 @@
+#include "tileweave/runtime/async_stream.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "tileweave/plan/contract_check.h"
+#include "tileweave/plan/grounds.h"
+#include "tileweave/runtime/loader.h"
+#include "tileweave/runtime/tensor_pool.h"
+#include "tileweave/runtime/tracing.h"
+
+namespace tileweave {
+namespace {
+
+// Launches whose description is kept for hang reports and traces.
+constexpr std::int64_t kKeptLaunches = 4096;
+constexpr std::uint32_t kTraceRecords = 1U << 18;
+
+/// Nodes that may use the same sync memory one after the other.
+std::string reuse_key(const NodeSpec& spec, const TensorTable& tensors) {
+  std::string key = std::to_string(blocks_of(spec));
+  for (const std::uint32_t n : spec.counter.arrivals) key += "," + std::to_string(n);
+  for (std::size_t i = 0; i < spec.operands.size(); ++i) {
+    const OperandSpec& operand = spec.operands[i];
+    const Tensor& tensor = tensors[operand.tensor];
+    if (operand.access != Access::kWrite || operand.sync_slot < 0 || !tensor.tiled()) continue;
+    key += ";" + std::to_string(i) + ":" + std::to_string(kernel_tiles_of(operand, tensor).count());
+  }
+  return key;
+}
+
+/// Serial mode is one internal stream: a kernel starts when the one before it has completed.
+std::int32_t num_streams_of(const AsyncStreamOptions& options) {
+  return options.run.mode == Mode::kSerial ? 1 : options.num_streams;
+}
+
+}  // namespace
+
+/// What handles and the stream share: handles may outlive the stream.
+struct StreamShared {
+  std::vector<TensorId> dropped;
+};
+
+struct StreamTensor::State {
+  State(std::shared_ptr<StreamShared> s, TensorId i, void* a, std::size_t b)
+      : shared(std::move(s)), id(i), address(a), bytes(b) {}
+  ~State() { shared->dropped.push_back(id); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::shared_ptr<StreamShared> shared;
+  TensorId id;
+  void* address;
+  std::size_t bytes;
+};
+
+TensorId StreamTensor::id() const {
+  require(valid(), "use stream tensor", "a tensor made by a stream, got an empty handle");
+  return state_->id;
+}
+void* StreamTensor::address() const {
+  require(valid(), "use stream tensor", "a tensor made by a stream, got an empty handle");
+  return state_->address;
+}
+std::size_t StreamTensor::bytes() const {
+  require(valid(), "use stream tensor", "a tensor made by a stream, got an empty handle");
+  return state_->bytes;
+}
+
+struct AsyncStream::Impl {
+  Impl(Device& on, const AsyncStreamOptions& how)
+      : device(on),
+        options(how),
+        plan({.name = "stream", .num_streams = num_streams_of(how), .edge = how.edge}),
+        state(on, how.run),
+        pool(on, plan.tensors(), how.run.max_in_flight) {
+    require(how.num_streams >= 1, "open stream", "at least one internal stream",
+            std::to_string(how.num_streams));
+    require(how.run.max_in_flight >= 1, "open stream", "at least one kernel in flight",
+            std::to_string(how.run.max_in_flight));
+    if (how.run.tracing == Tracing::kOn) state.allocate_records(kTraceRecords);
+    queue = on.open_queue(plan.options().num_streams);
+  }
+
+  /// A run's incremental proof state.
+  struct Run {
+    Run(const Plan& plan, const VerifyOptions& how)
+        : contract(plan.tensors()), grounds(plan, how) {}
+    ContractChecker contract;
+    GroundedSchedule grounds;
+    std::vector<BaseUpdate> updates;
+    std::set<TensorId> signalled;
+    std::string refused;  // why the run takes no more launches; empty: it does
+    std::vector<std::pair<std::string, NodeSync>> borrowed;  // node sync to return after the run
+  };
+
+  UseMark now() const { return {run_number, static_cast<std::int64_t>(plan.nodes().size())}; }
+  void collect_dropped();
+  void check_running(const char* operation) const;
+  void check_not_poisoned(const char* operation) const;
+  void add_to_run(NodeSpec node);
+  NodeSync& borrow_sync(NodeId global, const NodeSpec& spec);
+  std::vector<bool> live_operands_of(const NodeSpec& spec);
+  void update_arrivals(const NodeSpec& spec);
+  std::vector<Dependency> in_flight_limit(NodeId id) const;
+  Launch launch_of(NodeId id, std::function<void(NativeStream)> enqueue);
+  void launch(NodeSpec node, std::function<void(NativeStream)> enqueue);
+  HangContext hang_context() const {
+    return {kept_nodes, plan.tensors(), tensor_syncs, node_syncs, state};
+  }
+
+  Device& device;
+  AsyncStreamOptions options;
+  Plan plan;  // tensors of the stream; nodes of the current run
+  SyncState state;
+  TensorPool pool;
+  std::shared_ptr<StreamShared> shared = std::make_shared<StreamShared>();
+  std::unique_ptr<LaunchQueue> queue;
+  std::optional<Run> run;
+  std::int64_t run_number = -1;
+  NodeId run_base = 0;  // global id of the run's first launch
+  std::int64_t num_launched = 0;
+  std::map<TensorId, TensorSync> tensor_syncs;
+  std::map<NodeId, NodeSync> node_syncs;  // of kept launches, by global id
+  std::map<std::string, std::vector<NodeSync>> free_syncs;
+  std::map<NodeId, std::shared_ptr<const NodeSpec>> kept;  // by global id
+  std::map<NodeId, const NodeSpec*> kept_nodes;
+  std::optional<Hang> hang;
+};
+
+void AsyncStream::Impl::collect_dropped() {
+  for (const TensorId id : std::exchange(shared->dropped, {})) pool.drop(id);
+  pool.collect(now());
+}
+
+void AsyncStream::Impl::check_not_poisoned(const char* operation) const {
+  require(!hang && !state.aborted(), operation,
+          "a stream that is not poisoned: call recover() first",
+          hang ? hang->sentence : "an aborted run");
+}
+
+void AsyncStream::Impl::check_running(const char* operation) const {
+  check_not_poisoned(operation);
+  require(run.has_value(), operation, "a run: call begin_run() first");
+}
+
+/// Verifies the node against the run so far. Throws before anything is enqueued; a refused node
+/// ends the run's proof, so the run takes no more nodes.
+void AsyncStream::Impl::add_to_run(NodeSpec node) {
+  check_node(node, plan.tensors());
+  measure_resources(node, device);
+  const std::string why = why_no_fit(node.resources, device.limits());
+  require(why.empty(), "launch", "a block that fits an SM", "node `" + node.name + "`: " + why);
+  const NodeId id = plan.add(std::move(node));
+  const std::size_t edges_before = run->contract.edges().size();
+  const std::size_t overwrites_before = run->contract.overwrites().size();
+  std::vector<Fault> faults = run->contract.add(id, plan.nodes()[static_cast<std::size_t>(id)]);
+  if (options.run.contracts == ContractCheck::kOff) faults.clear();
+  const auto& edges = run->contract.edges();
+  const auto& overwrites = run->contract.overwrites();
+  const std::vector<Fault> starved = run->grounds.add(
+      id, {edges.begin() + static_cast<std::ptrdiff_t>(edges_before), edges.end()},
+      {overwrites.begin() + static_cast<std::ptrdiff_t>(overwrites_before), overwrites.end()});
+  faults.insert(faults.end(), starved.begin(), starved.end());
+  if (!faults.empty()) {
+    run->refused = faults.front().sentence;
+    plan.nodes().pop_back();
+    throw Error("launch", run->refused);
+  }
+}
+
+NodeSync& AsyncStream::Impl::borrow_sync(NodeId global, const NodeSpec& spec) {
+  const std::string key = reuse_key(spec, plan.tensors());
+  std::vector<NodeSync>& free = free_syncs[key];
+  NodeSync sync;
+  if (free.empty()) {
+    sync = state.make_node(spec, plan.tensors());
+  } else {
+    sync = free.back();
+    free.pop_back();
+  }
+  run->borrowed.push_back({key, sync});
+  return node_syncs[global] = sync;
+}
+
+/// Brings what consumers wait for up to date with the producers launched so far.
+void AsyncStream::Impl::update_arrivals(const NodeSpec& spec) {
+  for (const OperandSpec& operand : spec.operands) {
+    const Tensor& tensor = plan.tensors()[operand.tensor];
+    if (!tensor.tiled()) continue;
+    std::vector<std::int64_t> arrivals = run->contract.arrivals(operand.tensor);
+    if (const auto known = tensor_syncs.find(operand.tensor); known != tensor_syncs.end()) {
+      if (known->second.arrivals != arrivals) {
+        state.set_arrivals(known->second, std::move(arrivals), std::nullopt);
+      }
+      continue;
+    }
+    tensor_syncs[operand.tensor] =
+        state.make_tensor(tensor, BasesOf::kEveryTile, std::move(arrivals), std::nullopt);
+  }
+}
+
+std::vector<bool> AsyncStream::Impl::live_operands_of(const NodeSpec& spec) {
+  std::vector<bool> live;
+  for (const OperandSpec& operand : spec.operands) {
+    const Tensor& tensor = plan.tensors()[operand.tensor];
+    bool is_live = tensor.tiled() && operand.sync_slot >= 0;
+    if (is_live && operand.access == Access::kRead && !operand.target) {
+      // Nobody has arrived on it in this run: a constant, or written by an operator without tiles.
+      const auto& arrivals = tensor_syncs.at(operand.tensor).arrivals;
+      is_live = std::any_of(arrivals.begin(), arrivals.end(), [](std::int64_t n) { return n > 0; });
+    }
+    live.push_back(is_live);
+  }
+  return live;
+}
+
+/// A launch starts only when all launches that are max_in_flight older have completed: the newest
+/// of them on each stream, since a stream completes in order.
+std::vector<Dependency> AsyncStream::Impl::in_flight_limit(NodeId id) const {
+  std::vector<Dependency> after;
+  const Schedule& schedule = run->grounds.schedule();
+  std::set<std::int32_t> covered;
+  for (NodeId old = id - options.run.max_in_flight; old >= 0; --old) {
+    const std::int32_t stream = schedule.nodes[static_cast<std::size_t>(old)].stream;
+    if (!covered.insert(stream).second) continue;
+    after.push_back({old, Release::kCompleted});
+    if (static_cast<std::int32_t>(covered.size()) == options.num_streams) break;
+  }
+  return after;
+}
+
+Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)> enqueue) {
+  const NodeSpec& spec = plan.nodes()[static_cast<std::size_t>(id)];
+  const NodeId global = run_base + id;
+  const auto shared_spec = std::make_shared<const NodeSpec>(spec);
+  kept[global] = shared_spec;
+  kept_nodes[global] = shared_spec.get();
+  if (static_cast<std::int64_t>(kept.size()) > kKeptLaunches) {
+    const NodeId oldest = kept.begin()->first;
+    kept.erase(oldest);
+    kept_nodes.erase(oldest);
+    node_syncs.erase(oldest);
+  }
+
+  const ScheduledNode& scheduled = run->grounds.schedule().nodes[static_cast<std::size_t>(id)];
+  Launch launch;
+  launch.node = global;
+  launch.name = spec.name;
+  launch.num_blocks = blocks_of(spec);
+  launch.num_works = spec.num_works;
+  launch.resources = spec.resources;
+  launch.cost = spec.cost;
+  launch.stream = scheduled.stream;
+  launch.after = scheduled.after;
+  for (const Dependency& limit : in_flight_limit(id)) launch.after.push_back(limit);
+  for (Dependency& dependency : launch.after) dependency.on += run_base;
+  launch.abort = state.abort_word();
+  launch.spec = shared_spec;
+  launch.tensors = std::shared_ptr<const TensorTable>(shared_spec, &plan.tensors());
+  if (enqueue) {
+    launch.call = std::move(enqueue);
+    return launch;
+  }
+
+  // Whoever comes later may ask for this launch's completion event; only a trusted launch order
+  // makes use of it.
+  if (options.run.launch_order == LaunchOrder::kTrusted) {
+    launch.completion_event = CompletionEvent::kLaunchCompletion;
+  }
+  launch.wait_kernel = state.wait_kernel(global, spec);
+  launch.kernel = &device.kernels().find(spec.kernel);
+  const NodeSync& sync = borrow_sync(global, spec);
+  launch.begun = sync.begun.words;
+  launch.begun_base = sync.begun.base;
+
+  Addresses addresses;
+  for (const OperandSpec& operand : spec.operands) {
+    addresses.operands.push_back(pool.address(plan.tensors().buffer_owner(operand.tensor)));
+  }
+  if (spec.make_args) launch.args = spec.make_args(addresses);
+  if (launch.kernel->num_sync_slots > 0) {
+    // A later programmatic consumer is not known yet; letting it launch early costs nothing.
+    std::uint32_t flags = SyncHeader::kCountBegun | SyncHeader::kProgrammaticProducer;
+    if (options.run.mode == Mode::kSerial) flags |= SyncHeader::kAssertReady;
+    for (const Dependency& dependency : scheduled.after) {
+      if (dependency.release == Release::kProgrammatic) flags |= SyncHeader::kProgrammaticConsumer;
+    }
+    const std::vector<bool> live = live_operands_of(spec);
+    launch.context = state.context({.node = global, .spec = &spec, .live = live, .flags = flags},
+                                   sync, plan.tensors(), tensor_syncs);
+    for (const BaseUpdate& update : SyncState::updates_of(sync, spec)) {
+      run->updates.push_back(update);
+    }
+    for (std::size_t i = 0; i < spec.operands.size(); ++i) {
+      if (live[i] && spec.operands[i].access == Access::kWrite) {
+        run->signalled.insert(spec.operands[i].tensor);
+      }
+    }
+  }
+  return launch;
+}
+
+void AsyncStream::Impl::launch(NodeSpec node, std::function<void(NativeStream)> enqueue) {
+  check_running("launch");
+  require(run->refused.empty(), "launch", "a run without a refused launch: call end_run() first",
+          run->refused);
+  require(node.scratch_bytes == 0 || !enqueue, "launch", "a call without scratch");
+  collect_dropped();
+  // Scratch is a tensor like any other, dropped at once: it is reused when the kernel is done.
+  std::optional<TensorId> scratch;
+  if (node.scratch_bytes > 0) {
+    scratch = pool.acquire({.name = node.name + " scratch",
+                            .shape = {static_cast<std::int64_t>(node.scratch_bytes)},
+                            .dtype = DType::kU8},
+                           now());
+    node.make_args = [make = node.make_args, at = pool.address(*scratch)](Addresses addresses) {
+      addresses.scratch = at;
+      return make(addresses);
+    };
+  }
+  add_to_run(std::move(node));
+  const auto id = static_cast<NodeId>(plan.nodes().size()) - 1;
+  const NodeSpec& spec = plan.nodes().back();
+  const UseMark mark{run_number, id};
+  for (const OperandSpec& operand : spec.operands) {
+    pool.used(plan.tensors().buffer_owner(operand.tensor), mark);
+    pool.used(operand.tensor, mark);
+  }
+  if (scratch) {
+    pool.used(*scratch, mark);
+    pool.drop(*scratch);
+  }
+  update_arrivals(spec);
+  queue->launch(launch_of(id, std::move(enqueue)));
+  ++num_launched;
+}
+
+AsyncStream::AsyncStream(Device& device, const AsyncStreamOptions& options)
+    : impl_(std::make_unique<Impl>(device, options)) {}
+
+AsyncStream::~AsyncStream() {
+  try {
+    impl_->queue->synchronize();
+  } catch (const std::exception&) {
+    // Whoever wanted to know has called synchronize(); memory must not go while kernels run.
+  }
+  impl_->queue.reset();
+}
+
+StreamTensor AsyncStream::tensor(const TensorSpec& spec) {
+  impl_->collect_dropped();
+  const TensorId id = impl_->pool.acquire(spec, impl_->now());
+  StreamTensor handle;
+  handle.state_ = std::make_shared<StreamTensor::State>(impl_->shared, id, impl_->pool.address(id),
+                                                        impl_->plan.tensors()[id].bytes());
+  return handle;
+}
+
+StreamTensor AsyncStream::wrap(const TensorSpec& spec, void* address) {
+  require(address != nullptr, "wrap tensor", "an address", "null for `" + spec.name + "`");
+  TensorSpec over = spec;
+  over.address = address;
+  return tensor(over);
+}
+
+const TensorTable& AsyncStream::tensors() const {
+  return impl_->plan.tensors();
+}
+
+void AsyncStream::begin_run() {
+  Impl& s = *impl_;
+  s.check_not_poisoned("begin run");
+  require(!s.run.has_value(), "begin run", "no run: call end_run() first");
+  s.plan.nodes().clear();
+  ++s.run_number;
+  s.run_base = static_cast<NodeId>(s.num_launched);
+  s.run.emplace(s.plan, VerifyOptions{.device = s.device.limits(),
+                                      .launch_order = s.options.run.launch_order,
+                                      .starvation = s.options.run.starvation});
+  s.queue->barrier();
+}
+
+void AsyncStream::launch(NodeSpec node) {
+  impl_->launch(std::move(node), nullptr);
+}
+
+void AsyncStream::call(const std::string& name, const std::vector<TensorId>& reads,
+                       const std::vector<TensorId>& writes,
+                       std::function<void(NativeStream)> enqueue) {
+  require(enqueue != nullptr, "call", "a function to enqueue with", "`" + name + "`");
+  NodeSpec node;
+  node.name = name;
+  node.kernel = "call";
+  node.integrated = false;
+  node.resources = {};
+  node.make_args = [](const Addresses&) { return std::vector<std::byte>{}; };
+  for (const TensorId id : reads) node.operands.push_back({.tensor = id});
+  for (const TensorId id : writes) {
+    node.operands.push_back({.tensor = id, .access = Access::kWrite});
+  }
+  impl_->launch(std::move(node), std::move(enqueue));
+}
+
+void AsyncStream::end_run() {
+  Impl& s = *impl_;
+  s.check_running("end run");
+  for (const TensorId id : s.run->signalled) {
+    s.run->updates.push_back(SyncState::update_of(s.tensor_syncs.at(id)));
+  }
+  Launch last =
+      s.state.base_update(s.run_base + static_cast<NodeId>(s.plan.nodes().size()), s.run->updates);
+  for (std::size_t i = 0; i < s.plan.nodes().size(); ++i) {
+    last.after.push_back({s.run_base + static_cast<NodeId>(i), Release::kCompleted});
+  }
+  s.queue->launch(last);
+  ++s.num_launched;
+  for (auto& [key, sync] : s.run->borrowed) s.free_syncs[key].push_back(sync);
+  s.run.reset();
+}
+
+void AsyncStream::wait_for(NativeStream stream) {
+  impl_->queue->wait_for(stream);
+}
+void AsyncStream::block(NativeStream stream) {
+  impl_->queue->block(stream);
+}
+
+void AsyncStream::synchronize() {
+  Impl& s = *impl_;
+  s.queue->synchronize();
+  if (const Deadlock deadlock = s.queue->deadlock(); deadlock.found()) {
+    if (!s.hang) s.hang = explain(deadlock, s.hang_context());
+  } else if (s.state.aborted() && !s.hang) {
+    s.hang = explain(*s.state.report(), s.hang_context());
+  }
+  if (s.hang) throw Error("run stream", s.hang->sentence);
+}
+
+bool AsyncStream::poisoned() const {
+  return impl_->hang.has_value() || impl_->state.aborted();
+}
+const std::optional<Hang>& AsyncStream::hang() const {
+  return impl_->hang;
+}
+
+void AsyncStream::recover() {
+  impl_->queue->synchronize();
+  impl_->state.reset();
+  impl_->hang.reset();
+  impl_->run.reset();
+}
+
+void AsyncStream::upload(const StreamTensor& tensor, const void* host) {
+  impl_->device.upload(tensor.address(), host, tensor.bytes());
+}
+void AsyncStream::download(const StreamTensor& tensor, void* host) {
+  impl_->device.download(host, tensor.address(), tensor.bytes());
+}
+
+std::vector<SemaphoreView> AsyncStream::semaphores(const StreamTensor& tensor) {
+  const auto sync = impl_->tensor_syncs.find(tensor.id());
+  require(sync != impl_->tensor_syncs.end(), "read semaphores",
+          "a tiled tensor that a kernel was launched with",
+          "`" + impl_->plan.tensors()[tensor.id()].spec.name + "`");
+  return impl_->state.view(sync->second);
+}
+
+std::size_t AsyncStream::bytes_held() const {
+  return impl_->pool.bytes_held();
+}
+std::int64_t AsyncStream::num_in_flight() {
+  return impl_->num_launched - impl_->queue->num_completed();
+}
+
+Trace AsyncStream::take_trace() {
+  Impl& s = *impl_;
+  require(s.options.run.tracing == Tracing::kOn, "take trace", "a stream opened with tracing on");
+  std::uint64_t dropped = 0;
+  std::vector<TileRecord> records = s.state.take_records(dropped);
+  const bool modelled = s.queue->model_ticks() >= 0;
+  return make_trace({.title = "stream",
+                     .clock = modelled ? "modelled" : "measured",
+                     .time_unit = modelled ? "ticks" : "ns",
+                     .num_sms = s.device.limits().num_sms,
+                     .dropped = dropped},
+                    std::move(records), s.kept_nodes, s.plan.tensors());
+}
+
+}  // namespace tileweave
