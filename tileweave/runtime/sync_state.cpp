@@ -191,6 +191,10 @@ std::vector<std::byte> SyncState::context(const ContextRequest& request, const N
   h.node = static_cast<std::uint32_t>(request.node);
   h.rank = static_cast<std::uint32_t>(spec.rank);
   h.flags = request.flags;
+  for (std::size_t i = 0; i < spec.operands.size(); ++i) {
+    const bool polls = request.live[i] && spec.operands[i].access == Access::kRead;
+    if (polls) h.flags |= SyncHeader::kWaits;
+  }
   h.order_form = spec.order.form();
   if (h.order_form == OrderForm::kRotation) {
     h.order_offset = spec.order.at(0, spec.num_works);

@@ -80,6 +80,7 @@ struct SyncHeader {
   static constexpr std::uint32_t kAssertReady =
       4;  // serial: a wait that is not satisfied is a fault
   static constexpr std::uint32_t kCountBegun = 8;  // begin_cta counts this block as begun
+  static constexpr std::uint32_t kWaits = 16;      // some operand polls: abort is looked at there
 
   std::uint32_t* abort;  // device word: non-zero asks every block to leave
   HangReport* report;

@@ -35,7 +35,8 @@ class SyncCta {
   TW_HOST_DEVICE ~SyncCta() { flush_record(); }
 
   /// First call of a block. Lets a programmatic consumer launch, counts the block as begun for a
-  /// wait kernel. False: the run is aborted, return at once.
+  /// wait kernel. False: the run is aborted, return at once (a kernel that waits may learn of it
+  /// only there).
   TW_HOST_DEVICE bool begin_cta() {
     const SyncHeader& h = context_.header;
     if ((h.flags & SyncHeader::kProgrammaticProducer) != 0) atomics_.launch_dependents();
@@ -45,10 +46,13 @@ class SyncCta {
     if (h.records != nullptr) record_.begin_ns = atomics_.now_ns();
     record_.work = static_cast<std::uint32_t>(atomics_.block_index());
     atomics_.on_begin();
-    // A relaxed look is enough: an aborted run's results are thrown away, this only saves time.
+    // A relaxed look is enough: an aborted run's results are thrown away, this only saves time. A
+    // kernel that waits uses the answer at its first wait, so that the load's latency hides behind
+    // the kernel's prologue instead of delaying every launch.
+    aborted_ = atomics_.lane() == 0 && atomics_.load_relaxed(h.abort) != 0;
+    if ((h.flags & SyncHeader::kWaits) != 0) return true;
     // All lanes must agree, so one lane looks and the barrier spreads its answer.
-    const bool aborted = atomics_.lane() == 0 && atomics_.load_relaxed(h.abort) != 0;
-    if (!atomics_.barrier_or(aborted)) return true;
+    if (!atomics_.barrier_or(aborted_)) return true;
     // griddepcontrol.wait must run in every block of a programmatic consumer before it returns:
     // only then does the kernel after it inherit the order.
     if ((h.flags & SyncHeader::kProgrammaticConsumer) != 0) atomics_.grid_dependency_wait();
@@ -93,7 +97,7 @@ class SyncCta {
       return Ready(true);
     }
     if (h.records != nullptr && record_.wait_ns == 0) record_.wait_ns = atomics_.now_ns();
-    bool failed = false;
+    bool failed = aborted_;
     const TileWalk walk = Maps::walk(op, operand, ktile, h.args);
     for (std::int64_t i = atomics_.lane(); i < walk.count; i += atomics_.num_lanes()) {
       const std::int64_t tile = walk.at(i);
@@ -204,6 +208,7 @@ class SyncCta {
   Atomics atomics_;
   TileRecord record_{};
   bool grid_waited_ = false;
+  bool aborted_ = false;  // lane 0: the run was aborted before this block began
 };
 
 }  // namespace tileweave
