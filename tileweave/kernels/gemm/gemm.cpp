@@ -84,7 +84,7 @@ auto tiles_read(const GemmSchedule& s, Index index) {
   };
 }
 
-OperandSpec a_operand(TensorId id, const Tensor& a, const GemmSchedule& s) {
+OperandSpec a_operand(TensorId id, const GemmSchedule& s) {
   const std::int64_t slice = s.wait_k == 0 ? s.k : s.wait_k;
   const std::int64_t slices = ceil_div(s.k, slice);
   return {.tensor = id,
@@ -92,7 +92,7 @@ OperandSpec a_operand(TensorId id, const Tensor& a, const GemmSchedule& s) {
           .kernel_tiles = TileSet::plain({{s.m, s.k}, {s.coarse_m * s.tile_m, slice}}),
           .tiles_of_work = tiles_read(
               s, [=](std::int64_t t, std::int64_t i) { return s.a_tile(t, 0)[0] * slices + i; }),
-          .sync_slot = a.tiled() ? GemmOperands::kA : -1};
+          .sync_slot = GemmOperands::kA};
 }
 
 OperandSpec b_operand(TensorId id, const Tensor& b, const GemmSchedule& s, BLayout layout) {
@@ -111,10 +111,10 @@ OperandSpec b_operand(TensorId id, const Tensor& b, const GemmSchedule& s, BLayo
                                         return k_first ? i * cols + t % cols
                                                        : t % cols * slices + i;
                                       }),
-          .sync_slot = b.tiled() && !constant ? GemmOperands::kB : -1};
+          .sync_slot = GemmOperands::kB};
 }
 
-OperandSpec c_operand(TensorId id, const Tensor& c, const GemmSchedule& s) {
+OperandSpec c_operand(TensorId id, const GemmSchedule& s) {
   return {.tensor = id,
           .access = Access::kWrite,
           .reduction = s.split == GemmSplit::kTiles ? Reduction::kNone : Reduction::kLastArriver,
@@ -127,7 +127,7 @@ OperandSpec c_operand(TensorId id, const Tensor& c, const GemmSchedule& s) {
                 }
                 return tiles;
               },
-          .sync_slot = c.tiled() ? GemmOperands::kC : -1};
+          .sync_slot = GemmOperands::kC};
 }
 
 /// A whole C tile costs `ticks`; a work costs its share of multiplications.
@@ -221,7 +221,7 @@ NodeSpec gemm(const TensorTable& tensors, const GemmOptions& options, TensorId a
       .num_works = s.num_works,
       .num_blocks = s.num_blocks,
       .order = options.order,
-      .operands = {a_operand(a, ta, s), b_operand(b, tb, s, options.b_layout), c_operand(c, tc, s)},
+      .operands = {a_operand(a, s), b_operand(b, tb, s, options.b_layout), c_operand(c, s)},
       .resources = kGemmResources,
       .cost = options.cost.value_or(cost_of(s, options.cost_of_tile)),
       .edge = options.edge};

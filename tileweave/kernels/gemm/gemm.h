@@ -5,7 +5,7 @@
 // Kernel tiles and their coordinates (clipped at the edges):
 //   A  slot 0  {m / coarse_m}: (coarse_m * tile_m, K); with wait_k {m / coarse_m, s}: (.., wait_k)
 //   B  slot 1  {0, n}: (K, tile_n), with wait_k {s, n}: (wait_k, tile_n); axes swapped for (N, K).
-//              A constant B carries no slot and is read before the first wait.
+//              A constant B is read before the first wait and never waited for.
 //   C  slot 2  {m, n}: (tile_m, tile_n); split tiles are signalled once, by their last arriver
 // tile_n may be as large as N: one wait and one signal then serve a whole row of C.
 #pragma once

@@ -67,29 +67,27 @@ NodeSpec rms_norm(const TensorTable& tensors, const RmsNormOptions& options, Ten
        "tile_m must be large enough for at most 2^31 - 1 row tiles", std::to_string(works));
   const TileSet rows = TileSet::plain({shape, {tile_m, shape[1]}});
 
-  NodeSpec node{.name = options.name,
-                .kernel = rms_norm_kernel_name(tx.spec.dtype, tw.spec.dtype, ty.spec.dtype),
-                .num_works = works,
-                .num_blocks = options.num_blocks == 0 ? works : std::min(options.num_blocks, works),
-                .order = options.order,
-                .operands = {{.tensor = x,
-                              .kernel_tiles = rows,
-                              .sync_slot = tx.tiled() ? RmsNormOperands::kSlotX : -1},
-                             {.tensor = weight, .when = ReadTime::kPrologue},
-                             {.tensor = y,
-                              .access = Access::kWrite,
-                              .kernel_tiles = rows,
-                              .sync_slot = ty.tiled() ? RmsNormOperands::kSlotY : -1}},
-                .resources = kRmsNormResources,
-                .cost = options.cost.value_or(Cost{
-                    .per_work = options.cost_of_tile,
-                    .of_work =
-                        [=, ticks = options.cost_of_tile](std::int64_t work) {
-                          return ticks *
-                                 static_cast<double>(std::min(tile_m, shape[0] - work * tile_m)) /
-                                 static_cast<double>(tile_m);
-                        }}),
-                .edge = options.edge};
+  NodeSpec node{
+      .name = options.name,
+      .kernel = rms_norm_kernel_name(tx.spec.dtype, tw.spec.dtype, ty.spec.dtype),
+      .num_works = works,
+      .num_blocks = options.num_blocks == 0 ? works : std::min(options.num_blocks, works),
+      .order = options.order,
+      .operands = {{.tensor = x, .kernel_tiles = rows, .sync_slot = RmsNormOperands::kSlotX},
+                   {.tensor = weight, .when = ReadTime::kPrologue},
+                   {.tensor = y,
+                    .access = Access::kWrite,
+                    .kernel_tiles = rows,
+                    .sync_slot = RmsNormOperands::kSlotY}},
+      .resources = kRmsNormResources,
+      .cost = options.cost.value_or(Cost{
+          .per_work = options.cost_of_tile,
+          .of_work =
+              [=, ticks = options.cost_of_tile](std::int64_t work) {
+                return ticks * static_cast<double>(std::min(tile_m, shape[0] - work * tile_m)) /
+                       static_cast<double>(tile_m);
+              }}),
+      .edge = options.edge};
   node.resources.shared_bytes += options.shared_padding;
   node.make_args = [=, x_type = tx.spec.dtype, w_type = tw.spec.dtype, y_type = ty.spec.dtype,
                     blocks = node.num_blocks, eps = options.eps](const Addresses& at) {
