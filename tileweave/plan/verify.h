@@ -7,6 +7,9 @@
 // function of its arguments; cost grows with works x tiles they meet.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "tileweave/plan/memory_plan.h"
 #include "tileweave/plan/plan.h"
 #include "tileweave/plan/resources.h"
@@ -24,11 +27,16 @@ struct VerifyOptions {
   DeviceLimits device;
   LaunchOrder launch_order = LaunchOrder::kNotTrusted;
   StarvationCheck starvation = StarvationCheck::kOn;
+  /// Which device each rank runs on (ranks on one device compete for its SMs, and all have
+  /// `device`'s limits); empty: all on one.
+  std::vector<std::int32_t> device_of_rank = {};
 };
 
+/// Throws Error for options that say nothing (a rank without a device, no SM).
 Verdict verify(const Plan& plan, const VerifyOptions& options);
 
-/// Serial mode: one stream, every node after the one before it. No ground is needed.
+/// Serial mode: one stream per rank, every node after the one before it (position, rank) has
+/// completed. No ground is needed.
 Schedule serial_schedule(const Plan& plan);
 
 }  // namespace tileweave

@@ -1,0 +1,147 @@
+#include "tileweave/plan/work_graph.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tileweave {
+namespace {
+
+/// Data tiles of an operand's works; each kernel tile is mapped once.
+class SyncTiles {
+ public:
+  SyncTiles(const OperandSpec& operand, const Tensor& tensor, const LaunchArgs& args)
+      : operand_(operand),
+        tensor_(tensor),
+        args_(args),
+        kernel_tiles_(kernel_tiles_of(operand, tensor)),
+        map_(map_of(operand, tensor, args)) {}
+
+  template <class Visit>
+  void for_each(std::int64_t work, const Visit& visit) {
+    for (const std::int64_t k : kernel_tiles_of_work(operand_, tensor_, work)) {
+      auto [found, is_new] = tiles_.try_emplace(k);
+      if (is_new) found->second = map_.tiles_of(kernel_tiles_.coord(k), args_);
+      for (const std::int64_t tile : found->second) {
+        // A wrong map names tiles that do not exist: a fault of the contract, not of this graph.
+        if (tile >= 0 && tile < tensor_.tiles.count()) visit(tile);
+      }
+    }
+  }
+
+ private:
+  const OperandSpec& operand_;
+  const Tensor& tensor_;
+  LaunchArgs args_;
+  TileSet kernel_tiles_;
+  TileMap map_;
+  std::map<std::int64_t, std::vector<std::int64_t>> tiles_;
+};
+
+}  // namespace
+
+bool synchronises(const OperandSpec& operand, const Tensor& tensor) {
+  return operand.sync_slot >= 0 && tensor.tiled() && operand.when == ReadTime::kAfterWait;
+}
+
+void WorkGraph::add(NodeId id) {
+  const NodeSpec& spec = plan_->nodes()[static_cast<std::size_t>(id)];
+  arrivals_.resize(static_cast<std::size_t>(plan_->tensors().size()));
+  Node node;
+  collect_waits(spec, node);
+  relate_producers(node);
+  nodes_.push_back(std::move(node));
+  collect_arrivals(id);
+}
+
+void WorkGraph::collect_waits(const NodeSpec& spec, Node& node) const {
+  std::vector<std::pair<TensorId, SyncTiles>> reads;
+  for (const OperandSpec& operand : spec.operands) {
+    const Tensor& tensor = plan_->tensors()[operand.tensor];
+    if (operand.access != Access::kRead || !synchronises(operand, tensor)) continue;
+    reads.emplace_back(operand.tensor, SyncTiles(operand, tensor, spec.args));
+  }
+  std::map<std::vector<TileRef>, std::size_t> known;
+  std::vector<TileRef> tiles;
+  std::vector<TileRef> last;
+  for (std::int64_t work = 0; work < spec.num_works; ++work) {
+    tiles.clear();
+    for (auto& [tensor, operand] : reads) {
+      operand.for_each(work, [&, t = tensor](std::int64_t tile) { tiles.push_back({t, tile}); });
+    }
+    if (work > 0 && tiles == last) {
+      node.set_of_work.push_back(node.set_of_work.back());
+      continue;
+    }
+    last = tiles;
+    std::sort(tiles.begin(), tiles.end());
+    tiles.erase(std::unique(tiles.begin(), tiles.end()), tiles.end());
+    const auto [found, is_new] = known.try_emplace(tiles, node.wait_sets.size());
+    if (is_new) node.wait_sets.push_back(tiles);
+    node.set_of_work.push_back(found->second);
+  }
+}
+
+void WorkGraph::relate_producers(Node& node) const {
+  struct Seen {
+    std::vector<std::size_t> stamp;    // per work: last wait set that covers it, from 1
+    std::int64_t num_seen = 0;         // works covered by any set
+    std::int64_t num_in_set = 0;       // works covered by the current set
+    std::size_t set = 0;               // current set
+    std::size_t num_sets_waiting = 0;  // sets that cover at least one work
+    std::size_t num_sets_full = 0;     // sets that cover all works
+  };
+  std::map<NodeId, Seen> producers;
+  for (std::size_t s = 0; s < node.wait_sets.size(); ++s) {
+    for (const TileRef& tile : node.wait_sets[s]) {
+      const auto& of_tensor = arrivals_[static_cast<std::size_t>(tile.tensor)];
+      if (of_tensor.empty()) continue;
+      for (const WorkRef& arrival : of_tensor[static_cast<std::size_t>(tile.tile)]) {
+        Seen& seen = producers[arrival.node];
+        const std::int64_t num_works =
+            plan_->nodes()[static_cast<std::size_t>(arrival.node)].num_works;
+        if (seen.stamp.empty()) seen.stamp.resize(static_cast<std::size_t>(num_works), 0);
+        if (seen.set != s + 1) {
+          seen.set = s + 1;
+          seen.num_in_set = 0;
+          ++seen.num_sets_waiting;
+          node.waited_tensors.emplace_back(arrival.node, tile.tensor);
+        } else if (node.waited_tensors.back() != std::pair(arrival.node, tile.tensor)) {
+          node.waited_tensors.emplace_back(arrival.node, tile.tensor);
+        }
+        std::size_t& stamp = seen.stamp[static_cast<std::size_t>(arrival.work)];
+        if (stamp == s + 1) continue;
+        if (stamp == 0) ++seen.num_seen;
+        stamp = s + 1;
+        if (++seen.num_in_set == num_works) ++seen.num_sets_full;
+      }
+    }
+  }
+  for (const auto& [id, seen] : producers) {
+    const std::int64_t num_works = plan_->nodes()[static_cast<std::size_t>(id)].num_works;
+    node.producers.push_back({.node = id,
+                              .every_work_waited_for = seen.num_seen == num_works,
+                              .every_work_waits = seen.num_sets_waiting == node.wait_sets.size(),
+                              .all_for_all = seen.num_sets_full == node.wait_sets.size()});
+  }
+  std::sort(node.waited_tensors.begin(), node.waited_tensors.end());
+  node.waited_tensors.erase(std::unique(node.waited_tensors.begin(), node.waited_tensors.end()),
+                            node.waited_tensors.end());
+}
+
+void WorkGraph::collect_arrivals(NodeId id) {
+  const NodeSpec& spec = plan_->nodes()[static_cast<std::size_t>(id)];
+  for (const OperandSpec& operand : spec.operands) {
+    const Tensor& tensor = plan_->tensors()[operand.tensor];
+    if (operand.access != Access::kWrite || !synchronises(operand, tensor)) continue;
+    auto& of_tensor = arrivals_[static_cast<std::size_t>(operand.tensor)];
+    of_tensor.resize(static_cast<std::size_t>(tensor.tiles.count()));
+    SyncTiles tiles(operand, tensor, spec.args);
+    for (std::int64_t work = 0; work < spec.num_works; ++work) {
+      tiles.for_each(work, [&](std::int64_t tile) {
+        of_tensor[static_cast<std::size_t>(tile)].push_back({id, work});
+      });
+    }
+  }
+}
+
+}  // namespace tileweave

@@ -1,0 +1,80 @@
+// WorkGraph: which works wait for which works, through the data tiles between them.
+//
+// Enumerated from the maps of all operands that take part in synchronisation (tiled tensor, sync
+// slot), node by node in plan order. Knows nothing of streams and schedules: what it says holds in
+// every run, because a wait ends only when all arrivals on its tile are there (verify() checks
+// that arrivals equal targets). Works are deduplicated by what they wait for, so a node whose works
+// all wait for the same tiles costs no more than one work. The plan must outlive it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tileweave/plan/plan.h"
+
+namespace tileweave {
+
+struct TileRef {
+  TensorId tensor = kNoTensor;
+  std::int64_t tile = -1;
+  auto operator<=>(const TileRef&) const = default;
+};
+
+struct WorkRef {
+  NodeId node = -1;
+  std::int64_t work = -1;
+  auto operator<=>(const WorkRef&) const = default;
+};
+
+/// True when the operand waits (a read) or signals (a write) on the semaphores of its tensor.
+bool synchronises(const OperandSpec& operand, const Tensor& tensor);
+
+class WorkGraph {
+ public:
+  /// How the works of a node wait for the works of one producer.
+  struct Producer {
+    NodeId node = -1;
+    bool every_work_waited_for = false;  // each of its works by at least one of ours
+    bool every_work_waits = false;       // each of our works for at least one of its
+    bool all_for_all = false;            // each of our works for each of its
+  };
+
+  explicit WorkGraph(const Plan& plan) : plan_(&plan) {}
+
+  /// Adds the next node of the plan.
+  void add(NodeId id);
+
+  const std::vector<Producer>& producers(NodeId id) const { return at(id).producers; }
+  /// Pairs (producer, tensor) with a wait between them.
+  const std::vector<std::pair<NodeId, TensorId>>& waited_tensors(NodeId id) const {
+    return at(id).waited_tensors;
+  }
+  const std::vector<TileRef>& waits(const WorkRef& work) const {
+    const Node& node = at(work.node);
+    return node.wait_sets[node.set_of_work[static_cast<std::size_t>(work.work)]];
+  }
+  /// Works that arrive on a tile, in node order.
+  const std::vector<WorkRef>& arrivals(const TileRef& tile) const {
+    return arrivals_[static_cast<std::size_t>(tile.tensor)][static_cast<std::size_t>(tile.tile)];
+  }
+
+ private:
+  struct Node {
+    std::vector<std::vector<TileRef>> wait_sets;
+    std::vector<std::size_t> set_of_work;
+    std::vector<Producer> producers;
+    std::vector<std::pair<NodeId, TensorId>> waited_tensors;
+  };
+  const Node& at(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  void collect_waits(const NodeSpec& spec, Node& node) const;
+  void relate_producers(Node& node) const;
+  void collect_arrivals(NodeId id);
+
+  const Plan* plan_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<std::vector<WorkRef>>> arrivals_;  // [tensor][tile]
+};
+
+}  // namespace tileweave
