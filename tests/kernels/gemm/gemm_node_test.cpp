@@ -98,7 +98,7 @@ TEST(GemmNode, StreamKDeclaresAllTilesOfAShareAndOneArrivalPerContribution) {
   EXPECT_EQ(c.tiles_of_work(0), (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(c.tiles_of_work(1), (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(c.tiles_of_work(2), (std::vector<std::int64_t>{2, 3}));
-  EXPECT_EQ(node.counter.arrivals, (std::vector<std::uint32_t>{0, 2, 2, 0}));
+  EXPECT_EQ(node.counter.arrivals, (std::vector<std::uint32_t>{1, 2, 2, 1}));
   EXPECT_EQ(node.scratch_bytes, 3U * 2U * 32U * 32U * 4U);
 }
 

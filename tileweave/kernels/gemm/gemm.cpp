@@ -230,8 +230,7 @@ NodeSpec gemm(const TensorTable& tensors, const GemmOptions& options, TensorId a
     node.scratch_bytes =
         static_cast<std::size_t>(s.num_partial_slots() * s.partial_elements()) * sizeof(float);
     for (std::int64_t t = 0; t < s.num_tiles(); ++t) {
-      const std::int64_t shares = s.contributions(t);
-      node.counter.arrivals.push_back(shares > 1 ? static_cast<std::uint32_t>(shares) : 0);
+      node.counter.arrivals.push_back(static_cast<std::uint32_t>(s.contributions(t)));
     }
   }
   const DType operands = ta.spec.dtype;

@@ -93,11 +93,11 @@ class GemmBlock {
         part.contributions == 1 ? store_result(sub) : store_partial(part, tile, sub);
       }
     }
-    if (part.contributions > 1) {
+    if (s_.split != GemmSplit::kTiles) {
       if (!sync_.arrive_last(part.tile, static_cast<std::uint32_t>(part.contributions))) {
         return true;
       }
-      sum_partials(part.tile);
+      if (part.contributions > 1) sum_partials(part.tile);
     }
     sync_.signal_output(GemmOperands::kC, s_.c_tile(part.tile));
     return true;

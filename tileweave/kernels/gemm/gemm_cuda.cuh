@@ -69,11 +69,11 @@ class GemmBlockCuda {
         if (!run_sub_tile(part, tile, i, j)) return false;
       }
     }
-    if (part.contributions > 1) {
+    if (s_.split != GemmSplit::kTiles) {
       if (!sync_.arrive_last(part.tile, static_cast<std::uint32_t>(part.contributions))) {
         return true;
       }
-      sum_partials(part.tile, tile);
+      if (part.contributions > 1) sum_partials(part.tile, tile);
     }
     sync_.signal_output(GemmOperands::kC, s_.c_tile(part.tile));
     return true;
