@@ -39,17 +39,17 @@ struct Launch {
   const KernelImpl* kernel = nullptr;  // null for a call (below)
   std::int64_t num_blocks = 1;
   std::int64_t num_works = 1;
-  KernelResources resources;
-  std::vector<std::byte> args;
-  std::vector<std::byte> context;  // SyncContext<N>, empty when the kernel takes none
+  KernelResources resources = {};
+  std::vector<std::byte> args = {};
+  std::vector<std::byte> context = {};  // SyncContext<N>, empty when the kernel takes none
   std::int32_t stream = 0;
-  std::vector<Dependency> after;         // `on` names launches by NodeId within the same run
+  std::vector<Dependency> after = {};    // `on` names launches by NodeId within the same run
   const std::uint32_t* begun = nullptr;  // this node's counter of begun blocks (device address)
   const std::uint32_t* begun_base = nullptr;
   std::uint32_t* abort = nullptr;  // the run's abort word, set by a device that finds a deadlock
   CompletionEvent completion_event = CompletionEvent::kNone;
-  WaitKernelSync wait_kernel;
-  Cost cost;
+  WaitKernelSync wait_kernel = {};
+  Cost cost = {};
   /// Unintegrated operator: enqueues its own work on the given stream; full dependencies around it.
   std::function<void(NativeStream)> call = nullptr;
   /// Plan this launch came from, for checking views; null: not checked.
