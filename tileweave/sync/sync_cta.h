@@ -115,7 +115,7 @@ class SyncCta {
     }
     // The barrier hands the polling lanes' acquires on to every lane of the group.
     const Ready ready(!atomics_.barrier_or(failed));
-    if (h.records != nullptr) record_.ready_ns = atomics_.now_ns();
+    if (h.records != nullptr) record_.ready_ns = ready ? atomics_.now_ns() : 0;
     if (ready) atomics_.on_wait(operand, ktile);
     return ready;
   }
