@@ -51,12 +51,14 @@ std::vector<Fault> GroundedSchedule::add(NodeId id, const std::vector<DataEdge>&
   release(id);
   add_data_dependencies(id, edges, overwrites);
   search_.schedule(id, schedule_.nodes.back());
+  if (options_.starvation == StarvationCheck::kOn && !ground_wait_kernel(id, faults)) {
+    // Without its wait kernel the node must be ordered after its data by other means.
+    add_data_dependencies(id, edges, overwrites);
+    search_.schedule(id, schedule_.nodes.back());
+  }
 
   for (const DataEdge& edge : edges) now_.was_complete.push_back(order_.complete(edge.from, id));
-  if (options_.starvation == StarvationCheck::kOn) {
-    ground_wait_kernel(id, faults);
-    ground(id, faults);
-  }
+  if (options_.starvation == StarvationCheck::kOn) ground(id, faults);
   for (std::size_t e = 0; e < edges.size(); ++e) {
     edges_.push_back(report_edge(edges[e], now_.was_complete[e]));
   }
@@ -148,8 +150,8 @@ void GroundedSchedule::add_data_dependencies(NodeId id, const std::vector<DataEd
   }
 }
 
-void GroundedSchedule::ground_wait_kernel(NodeId id, std::vector<Fault>& faults) {
-  if (!search_.has_wait_kernel(id)) return;
+bool GroundedSchedule::ground_wait_kernel(NodeId id, std::vector<Fault>& faults) {
+  if (!search_.has_wait_kernel(id)) return true;
   for (NodeId i = 0; i < id; ++i) {
     const auto finding = search_.search(i, id, StarvationSearch::What::kWaitKernel);
     if (!finding.starves) continue;
@@ -158,7 +160,7 @@ void GroundedSchedule::ground_wait_kernel(NodeId id, std::vector<Fault>& faults)
                         name(id) + " with start rule " + name_of(now_.start) + " can starve " +
                             name(i) + ": " + finding.sentence,
                         id});
-      return;
+      return true;
     }
     now_.start_lost = std::string("no start rule ") + name_of(now_.start) + ": " + finding.sentence;
     now_.start = StartRule::kNone;
@@ -166,9 +168,9 @@ void GroundedSchedule::ground_wait_kernel(NodeId id, std::vector<Fault>& faults)
       return dependency.release == Release::kAllBegun || dependency.release == Release::kFirstBegun;
     });
     order_.relate(id, schedule_.nodes.back());
-    search_.schedule(id, schedule_.nodes.back());
-    return;
+    return false;
   }
+  return true;
 }
 
 void GroundedSchedule::ground(NodeId id, std::vector<Fault>& faults) {

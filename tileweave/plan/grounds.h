@@ -62,7 +62,8 @@ class GroundedSchedule {
   void release(NodeId id);
   void add_data_dependencies(NodeId id, const std::vector<DataEdge>& edges,
                              const std::vector<Overwrite>& overwrites);
-  void ground_wait_kernel(NodeId id, std::vector<Fault>& faults);
+  /// False: the start rule was dropped, and with it what its wait kernel ordered.
+  bool ground_wait_kernel(NodeId id, std::vector<Fault>& faults);
   void ground(NodeId id, std::vector<Fault>& faults);
   EdgeReport report_edge(const DataEdge& edge, bool was_complete) const;
   EdgeReport report_tile_edge(EdgeReport report) const;
