@@ -5,7 +5,7 @@
 //   plan.add(gemm(plan.tensors(), {.tile_m = 64}, x, w, y));
 //
 // Every node has a position; it may wait only for nodes of smaller position, on any rank. Adding
-// throws for malformed nodes (unknown tensor, shape mismatch); what needs the whole plan is left to
+// throws for malformed nodes (unknown tensor, clashing sync slots); what tiles say is left to
 // verify() (plan/verify.h). Host only.
 #pragma once
 
