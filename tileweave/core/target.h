@@ -3,6 +3,8 @@
 // TW_HOST_DEVICE marks pure functions (tile algebra, layouts, protocol templates) that the same
 // source serves on the host, on the emulated device and on a GPU. TW_SM90 is true while device code
 // is compiled for sm_90 or later, where bulk copies and programmatic dependent launch exist.
+// TW_TSAN and TW_ASAN are true in builds under ThreadSanitizer and AddressSanitizer, which have to be
+// told of every switch between the emulated device's fibers.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -15,4 +17,22 @@
 #define TW_SM90 true
 #else
 #define TW_SM90 false
+#endif
+
+#if defined(__has_feature)
+#define TW_HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define TW_HAS_FEATURE(feature) 0
+#endif
+
+#if defined(__SANITIZE_THREAD__) || TW_HAS_FEATURE(thread_sanitizer)
+#define TW_TSAN true
+#else
+#define TW_TSAN false
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || TW_HAS_FEATURE(address_sanitizer)
+#define TW_ASAN true
+#else
+#define TW_ASAN false
 #endif

@@ -1,0 +1,97 @@
+// Fiber: a call stack that one thread can leave and enter again, over ucontext.
+//
+// A fiber belongs to the thread that made it: `resume` runs it until it suspends or its function
+// returns. Stacks have a guard page below them and come from a pool of the same thread. An
+// exception must not leave the function. A fiber must have finished (or never begun) when it is
+// destroyed. Under ThreadSanitizer every fiber has a fresh stack and a fresh context (sanitizer.h).
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tileweave/runtime/cpu/sanitizer.h"
+
+namespace tileweave::cpu {
+
+/// Memory of one stack, with an inaccessible page below it. Throws Error when there is none left.
+class FiberStack {
+ public:
+  explicit FiberStack(std::size_t bytes);
+  ~FiberStack();
+  FiberStack(const FiberStack&) = delete;
+  FiberStack& operator=(const FiberStack&) = delete;
+
+  std::byte* bottom() const { return bottom_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::byte* mapping_ = nullptr;
+  std::size_t mapping_size_ = 0;
+  std::byte* bottom_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Stacks of one thread, and the context from which ThreadSanitizer contexts are born.
+class FiberPool {
+ public:
+  explicit FiberPool(std::size_t stack_bytes = kDefaultStackBytes);
+  ~FiberPool();
+  FiberPool(const FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
+
+  static constexpr std::size_t kDefaultStackBytes = 256 * 1024;
+
+  std::unique_ptr<FiberStack> take();
+  void give(std::unique_ptr<FiberStack> stack);
+
+  /// Between the two, everything the thread does counts as done by the nursery.
+  void enter_nursery();
+  void leave_nursery();
+
+ private:
+  std::size_t stack_bytes_;
+  std::vector<std::unique_ptr<FiberStack>> free_;
+  void* nursery_ = nullptr;
+  void* visitor_ = nullptr;  // who entered the nursery
+};
+
+class Fiber {
+ public:
+  using Entry = void (*)(void* argument);
+
+  /// Call it in the nursery of `pool`.
+  Fiber(FiberPool& pool, Entry entry, void* argument);
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// From the owning thread, outside the fiber: runs it until it suspends or finishes.
+  void resume();
+  /// From inside the fiber: back to the caller of resume().
+  void suspend();
+  bool finished() const;
+
+ private:
+  static void trampoline(unsigned high, unsigned low);
+  void main();
+  void leave(void** fake_stack);
+
+  FiberPool& pool_;
+  std::unique_ptr<FiberStack> stack_;
+  Entry entry_;
+  void* argument_;
+  ucontext_t own_{};
+  ucontext_t resumer_{};
+  bool finished_ = false;
+  void* tsan_own_ = nullptr;
+  void* tsan_resumer_ = nullptr;
+  const void* asan_resumer_bottom_ = nullptr;
+  std::size_t asan_resumer_size_ = 0;
+};
+
+}  // namespace tileweave::cpu

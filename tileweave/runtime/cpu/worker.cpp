@@ -1,0 +1,209 @@
+#include "tileweave/runtime/cpu/worker.h"
+
+#include <chrono>
+
+namespace tileweave::cpu {
+
+namespace {
+
+constexpr std::uint32_t kTurnsBetweenFullLooks = 64;
+constexpr int kYieldsBeforeSleep = 32;
+constexpr std::int64_t kSleepWithWaiters = 200;  // microseconds
+constexpr std::int64_t kSleepWithout = 100'000;
+
+std::uint32_t load_relaxed(const std::uint32_t* word) {
+  return std::atomic_ref<std::uint32_t>(*const_cast<std::uint32_t*>(word))
+      .load(std::memory_order_relaxed);
+}
+
+/// Whether a look at the word would let the lane go on (its own acquire load decides).
+bool may_go_on(const BlockLane& lane) {
+  if (!lane.unblocked()) return false;
+  const LaneStop stop = lane.stop();
+  if (stop.kind != StopKind::kWord || stop.site.kind == WaitKind::kMbarrier) return true;
+  return reached(load_relaxed(stop.word), stop.site.base, stop.site.target);
+}
+
+}  // namespace
+
+Worker::Worker(ThroughputEngine& engine, std::uint32_t sm)
+    : engine_(engine), sm_index_(sm), sm_(engine.limits_) {}
+
+void Worker::start() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Worker::join() {
+  thread_.join();
+}
+
+std::uint64_t Worker::now_ns(BlockLane& /*lane*/) {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count()) +
+         1;
+}
+
+void Worker::at_hook(BlockLane& /*lane*/, LaneHook hook, std::int64_t /*value*/) {
+  if (hook == LaneHook::kAdded) engine_.bell_.ring_if_heard();
+}
+
+void Worker::loop() {
+  pool_ = std::make_unique<FiberPool>();  // here: its nursery knows nothing but how it began
+  for (;;) {
+    const Look look = ++turns_ % kTurnsBetweenFullLooks == 0 ? Look::kAll : Look::kChanged;
+    if (run_waiting(look)) continue;
+    if (run_ready()) continue;
+    if (begin_block()) continue;
+    if (engine_.stopping_.load(std::memory_order_relaxed) && resident_.empty()) break;
+    rest();
+  }
+  pool_.reset();
+}
+
+bool Worker::run_waiting(Look look) {
+  if (waiting_.empty()) return false;
+  if (engine_.draining_.load(std::memory_order_relaxed)) unwind_hopeless();
+  const std::size_t count = waiting_.size();
+  if (look == Look::kAll) {
+    // Abort words and deadlines are the kernels' own business: let every waiting lane look.
+    std::vector<BlockLane*> all;
+    all.swap(waiting_);
+    for (BlockLane* lane : all) run(*lane);
+    return true;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = (next_look_ + i) % count;
+    if (!may_go_on(*waiting_[at])) continue;
+    BlockLane& lane = *waiting_[at];
+    waiting_[at] = waiting_.back();
+    waiting_.pop_back();
+    next_look_ = at;
+    run(lane);
+    return true;
+  }
+  return false;
+}
+
+void Worker::unwind_hopeless() {
+  for (const auto& block : resident_) {
+    if (block->launch().abort == nullptr) block->cancel();
+  }
+}
+
+bool Worker::run_ready() {
+  if (ready_.empty()) return false;
+  BlockLane& lane = *ready_.back();
+  ready_.pop_back();
+  run(lane);
+  return true;
+}
+
+bool Worker::begin_block() {
+  LaunchState* state = nullptr;
+  std::int64_t index = 0;
+  {
+    const std::lock_guard lock(engine_.mutex_);
+    for (LaunchState* open : engine_.board_.open()) {
+      if (open->kind == LaunchKind::kKernel && !sm_.fits(open->footprint)) continue;
+      state = open;
+      break;
+    }
+    if (state == nullptr) return false;
+    const std::int64_t events = engine_.board_.num_events();
+    index = engine_.board_.begin_block(*state);
+    if (engine_.draining_.load(std::memory_order_relaxed)) {
+      engine_.board_.end_block(*state, false);
+      engine_.after_change(events);
+      return true;
+    }
+    engine_.after_change(events);
+  }
+  if (state->kind == LaunchKind::kCall) {
+    const std::string failure = run_call(*state);
+    if (!failure.empty()) engine_.fail(*state, index, failure);
+    const std::lock_guard lock(engine_.mutex_);
+    const std::int64_t events = engine_.board_.num_events();
+    engine_.board_.end_block(*state, false);
+    engine_.after_change(events);
+    return true;
+  }
+  sm_.take(state->footprint);
+  std::unique_ptr<Block> made = Block::make(*pool_, {.launch = state,
+                                                     .host = this,
+                                                     .index = index,
+                                                     .sm = sm_index_,
+                                                     .num_lanes = state->num_lanes,
+                                                     .check_views = engine_.options_.check_views});
+  Block& block = *made;
+  resident_.push_back(std::move(made));
+  block.place = resident_.size() - 1;
+  for (int i = block.num_lanes() - 1; i >= 0; --i) ready_.push_back(&block.lane(i));
+  return true;
+}
+
+bool Worker::any_may_go_on() const {
+  for (const BlockLane* lane : waiting_) {
+    if (may_go_on(*lane)) return true;
+  }
+  return false;
+}
+
+void Worker::rest() {
+  const std::uint32_t heard = engine_.bell_.listen();
+  for (int i = 0; i < kYieldsBeforeSleep; ++i) {
+    if (any_may_go_on() || engine_.bell_.listen() != heard) return;
+    std::this_thread::yield();
+  }
+  engine_.bell_.lie_down();
+  bool something = any_may_go_on() || engine_.stopping_.load(std::memory_order_relaxed);
+  if (!something) {
+    const std::lock_guard lock(engine_.mutex_);
+    for (const LaunchState* open : engine_.board_.open()) {
+      something = something || open->kind == LaunchKind::kCall || sm_.fits(open->footprint);
+    }
+  }
+  if (!something) {
+    engine_.bell_.sleep(heard, waiting_.empty() ? kSleepWithout : kSleepWithWaiters);
+  }
+  engine_.bell_.get_up();
+  if (!waiting_.empty()) turns_ = kTurnsBetweenFullLooks - 1;  // the next look is at all
+}
+
+void Worker::run(BlockLane& lane) {
+  Block& block = lane.block();
+  lane.resume();
+  if (block.triggered() && !block.trigger_counted) {
+    block.trigger_counted = true;
+    const std::lock_guard lock(engine_.mutex_);
+    const std::int64_t events = engine_.board_.num_events();
+    engine_.board_.trigger_block(block.launch());
+    engine_.after_change(events);
+  }
+  if (!lane.finished()) {
+    (lane.stop().kind == StopKind::kYield ? ready_ : waiting_).push_back(&lane);
+    return;
+  }
+  const std::string failure = lane.failure();
+  if (!failure.empty()) {
+    block.cancel();  // its other lanes would wait for this one
+    engine_.fail(block.launch(), block.index(), failure);
+  }
+  if (--block.lanes_left == 0) finish(block);
+}
+
+void Worker::finish(Block& block) {
+  LaunchState& state = block.launch();
+  const bool triggered = block.trigger_counted;
+  sm_.give(state.footprint);
+  const std::size_t place = block.place;
+  std::swap(resident_[place], resident_.back());
+  resident_[place]->place = place;
+  resident_.pop_back();
+  const std::lock_guard lock(engine_.mutex_);
+  const std::int64_t events = engine_.board_.num_events();
+  engine_.board_.end_block(state, triggered);
+  engine_.after_change(events);
+}
+
+}  // namespace tileweave::cpu
