@@ -1,6 +1,7 @@
 #include "tileweave/runtime/cpu/block.h"
 
 #include <exception>
+#include <utility>
 
 #include "tileweave/core/error.h"
 #include "tileweave/runtime/cpu/cost_only.h"
@@ -53,7 +54,23 @@ std::unique_ptr<Block> Block::make(FiberPool& pool, const Setup& setup) {
 }
 
 BlockLane::BlockLane(Block& block, int lane, FiberPool& pool)
-    : block_(block), lane_(lane), fiber_(pool, &BlockLane::entry, this) {}
+    : block_(block), lane_(lane), pool_(pool), fiber_(pool.take(&BlockLane::entry, this)) {}
+
+BlockLane::~BlockLane() {
+  pool_.give(std::move(fiber_));
+}
+
+void Block::become(LaunchState& launch, std::int64_t index) {
+  BlockLane& lane = *lanes_.front();
+  launch_ = &launch;
+  index_ = index;
+  triggered_.store(false, std::memory_order_relaxed);
+  trigger_counted = false;
+  lanes_returned_.store(0, std::memory_order_relaxed);
+  lane.account = {};
+  lane.stop_ = {};
+  lane.judge_.reset();
+}
 
 int BlockLane::num_lanes() const {
   return block_.num_lanes_;
@@ -69,7 +86,10 @@ std::uint64_t BlockLane::now_ns() const {
 }
 
 void BlockLane::entry(void* self) {
-  static_cast<BlockLane*>(self)->run();
+  auto& lane = *static_cast<BlockLane*>(self);
+  do {
+    lane.run();
+  } while (lane.block_.host_->took_next_block(lane));
 }
 
 void BlockLane::run() {
@@ -107,7 +127,7 @@ void BlockLane::leave_if_cancelled() const {
 
 void BlockLane::stop_for(const LaneStop& why) {
   stop_ = why;
-  fiber_.suspend();
+  fiber_->suspend();
 }
 
 void BlockLane::spend(StopKind kind, double ticks) {
@@ -117,10 +137,6 @@ void BlockLane::spend(StopKind kind, double ticks) {
 
 TW_UNSEEN_BY_TSAN LaneStop BlockLane::stop() const {
   return stop_;
-}
-
-std::string BlockLane::failure() const {
-  return failure_;
 }
 
 TW_UNSEEN_BY_TSAN bool BlockLane::unblocked() const {

@@ -62,6 +62,9 @@ class LaneHost {
   virtual std::uint64_t now_ns(BlockLane& lane) = 0;
   /// `value`: the work (kWork) or the operand's slot (kWait, kSignal).
   virtual void at_hook(BlockLane& lane, LaneHook hook, std::int64_t value) = 0;
+  /// The lane has returned. True: its block has become another one (Block::become), which the same
+  /// fiber is to run.
+  virtual bool took_next_block(BlockLane& /*lane*/) { return false; }
 };
 
 /// Thrown through a kernel to unwind it when its launch has no abort word that would end its wait.
@@ -70,6 +73,7 @@ struct Cancelled {};
 class BlockLane final : public CpuLane {
  public:
   BlockLane(Block& block, int lane, FiberPool& pool);
+  ~BlockLane() override;
 
   int lane() const override { return lane_; }
   int num_lanes() const override;
@@ -104,15 +108,16 @@ class BlockLane final : public CpuLane {
   } account;
 
   // For engines, off the fiber.
-  void resume() { fiber_.resume(); }
-  bool finished() const { return fiber_.finished(); }
+  void resume() { fiber_->resume(); }
+  bool finished() const { return fiber_->finished(); }
   LaneStop stop() const;
   /// Whether it may go on, as far as the block and its grid dependencies decide. True for kWord.
   bool unblocked() const;
   /// What the kernel threw, or empty.
-  std::string failure() const;
+  const std::string& failure() const { return failure_; }
 
  private:
+  friend class Block;
   static void entry(void* self);
   void run();
   void stop_for(const LaneStop& why);
@@ -125,7 +130,8 @@ class BlockLane final : public CpuLane {
   LaneStop stop_;
   std::string failure_;
   std::unique_ptr<AccessJudge> judge_;
-  Fiber fiber_;
+  FiberPool& pool_;
+  std::unique_ptr<Fiber> fiber_;
 };
 
 class Block {
@@ -146,6 +152,9 @@ class Block {
   std::uint32_t sm() const { return sm_; }
   int num_lanes() const { return num_lanes_; }
   BlockLane& lane(int i) { return *lanes_[static_cast<std::size_t>(i)]; }
+
+  /// Turns a block of one lane, which has returned without a failure, into another such block.
+  void become(LaunchState& launch, std::int64_t index);
 
   /// Unwinds every lane at its next stop.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }

@@ -38,16 +38,21 @@ FiberPool::~FiberPool() {
   tsan_destroy(nursery_);
 }
 
-std::unique_ptr<FiberStack> FiberPool::take() {
-  if (free_.empty()) return std::make_unique<FiberStack>(stack_bytes_);
-  std::unique_ptr<FiberStack> stack = std::move(free_.back());
-  free_.pop_back();
-  return stack;
+std::unique_ptr<Fiber> FiberPool::take(Fiber::Entry entry, void* argument) {
+  std::unique_ptr<Fiber> fiber;
+  if (free_.empty()) {
+    fiber = std::make_unique<Fiber>(stack_bytes_);
+  } else {
+    fiber = std::move(free_.back());
+    free_.pop_back();
+  }
+  fiber->start(entry, argument);
+  return fiber;
 }
 
-void FiberPool::give(std::unique_ptr<FiberStack> stack) {
-  // A second fiber on a used stack would look like a race with the first one.
-  if constexpr (!kTsan) free_.push_back(std::move(stack));
+void FiberPool::give(std::unique_ptr<Fiber> fiber) {
+  // A second block on the same stack and in the same context would look ordered after the first.
+  if constexpr (!kTsan) free_.push_back(std::move(fiber));
 }
 
 TW_UNSEEN_BY_TSAN void FiberPool::enter_nursery() {
@@ -59,15 +64,10 @@ TW_UNSEEN_BY_TSAN void FiberPool::leave_nursery() {
   tsan_switch(visitor_, SwitchOrder::kOrdered);
 }
 
-Fiber::Fiber(FiberPool& pool, Entry entry, void* argument)
-    : pool_(pool),
-      stack_(pool.take()),
-      entry_(entry),
-      argument_(argument),
-      tsan_own_(tsan_create()) {
+Fiber::Fiber(std::size_t stack_bytes) : stack_(stack_bytes), tsan_own_(tsan_create()) {
   getcontext(&own_);
-  own_.uc_stack.ss_sp = stack_->bottom();
-  own_.uc_stack.ss_size = stack_->size();
+  own_.uc_stack.ss_sp = stack_.bottom();
+  own_.uc_stack.ss_size = stack_.size();
   own_.uc_link = nullptr;
   const auto self = reinterpret_cast<std::uintptr_t>(this);
   // makecontext passes ints: a pointer travels in two halves.
@@ -77,13 +77,18 @@ Fiber::Fiber(FiberPool& pool, Entry entry, void* argument)
 
 Fiber::~Fiber() {
   tsan_destroy(tsan_own_);
-  pool_.give(std::move(stack_));
+}
+
+void Fiber::start(Entry entry, void* argument) {
+  entry_ = entry;
+  argument_ = argument;
+  finished_ = false;
 }
 
 TW_UNSEEN_BY_TSAN void Fiber::resume() {
   void* fake_stack = nullptr;
   if constexpr (kAsan) {
-    __sanitizer_start_switch_fiber(&fake_stack, stack_->bottom(), stack_->size());
+    __sanitizer_start_switch_fiber(&fake_stack, stack_.bottom(), stack_.size());
   }
   tsan_resumer_ = tsan_current();
   tsan_switch(tsan_own_, SwitchOrder::kUnordered);
@@ -99,7 +104,7 @@ TW_UNSEEN_BY_TSAN void Fiber::suspend() {
   }
 }
 
-/// `fake_stack` null: the fiber never comes back.
+/// `fake_stack` null: the frames that are left behind are done with.
 TW_UNSEEN_BY_TSAN void Fiber::leave(void** fake_stack) {
   if constexpr (kAsan) {
     __sanitizer_start_switch_fiber(fake_stack, asan_resumer_bottom_, asan_resumer_size_);
@@ -118,12 +123,14 @@ TW_UNSEEN_BY_TSAN void Fiber::trampoline(unsigned high, unsigned low) {
 }
 
 TW_UNSEEN_BY_TSAN void Fiber::main() {
-  if constexpr (kAsan) {
-    __sanitizer_finish_switch_fiber(nullptr, &asan_resumer_bottom_, &asan_resumer_size_);
+  for (;;) {
+    if constexpr (kAsan) {
+      __sanitizer_finish_switch_fiber(nullptr, &asan_resumer_bottom_, &asan_resumer_size_);
+    }
+    entry_(argument_);
+    finished_ = true;
+    leave(nullptr);
   }
-  entry_(argument_);
-  finished_ = true;
-  leave(nullptr);
 }
 
 }  // namespace tileweave::cpu

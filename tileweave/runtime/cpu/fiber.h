@@ -1,16 +1,16 @@
 // Fiber: a call stack that one thread can leave and enter again, over ucontext.
 //
 // A fiber belongs to the thread that made it: `resume` runs it until it suspends or its function
-// returns. Stacks have a guard page below them and come from a pool of the same thread. An
-// exception must not leave the function. A fiber must have finished (or never begun) when it is
-// destroyed. Under ThreadSanitizer every fiber has a fresh stack and a fresh context (sanitizer.h).
+// returns. Stacks have a guard page below them. Fibers come from a pool of the same thread, which
+// starts finished ones again with another function. An exception must not leave the function. A
+// fiber must have finished (or never begun) when it is given back or destroyed. Under
+// ThreadSanitizer every fiber has a fresh stack and a fresh context (sanitizer.h).
 #pragma once
 
 #include <ucontext.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,40 +36,18 @@ class FiberStack {
   std::size_t size_ = 0;
 };
 
-/// Stacks of one thread, and the context from which ThreadSanitizer contexts are born.
-class FiberPool {
- public:
-  explicit FiberPool(std::size_t stack_bytes = kDefaultStackBytes);
-  ~FiberPool();
-  FiberPool(const FiberPool&) = delete;
-  FiberPool& operator=(const FiberPool&) = delete;
-
-  static constexpr std::size_t kDefaultStackBytes = 256 * 1024;
-
-  std::unique_ptr<FiberStack> take();
-  void give(std::unique_ptr<FiberStack> stack);
-
-  /// Between the two, everything the thread does counts as done by the nursery.
-  void enter_nursery();
-  void leave_nursery();
-
- private:
-  std::size_t stack_bytes_;
-  std::vector<std::unique_ptr<FiberStack>> free_;
-  void* nursery_ = nullptr;
-  void* visitor_ = nullptr;  // who entered the nursery
-};
-
 class Fiber {
  public:
   using Entry = void (*)(void* argument);
 
-  /// Call it in the nursery of `pool`.
-  Fiber(FiberPool& pool, Entry entry, void* argument);
+  /// Throws Error when there is no memory for the stack.
+  explicit Fiber(std::size_t stack_bytes);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
+  /// The next resume() calls entry(argument).
+  void start(Entry entry, void* argument);
   /// From the owning thread, outside the fiber: runs it until it suspends or finishes.
   void resume();
   /// From inside the fiber: back to the caller of resume().
@@ -81,10 +59,9 @@ class Fiber {
   void main();
   void leave(void** fake_stack);
 
-  FiberPool& pool_;
-  std::unique_ptr<FiberStack> stack_;
-  Entry entry_;
-  void* argument_;
+  FiberStack stack_;
+  Entry entry_ = nullptr;
+  void* argument_ = nullptr;
   ucontext_t own_{};
   ucontext_t resumer_{};
   bool finished_ = false;
@@ -92,6 +69,31 @@ class Fiber {
   void* tsan_resumer_ = nullptr;
   const void* asan_resumer_bottom_ = nullptr;
   std::size_t asan_resumer_size_ = 0;
+};
+
+/// Fibers of one thread, and the context from which ThreadSanitizer contexts are born.
+class FiberPool {
+ public:
+  explicit FiberPool(std::size_t stack_bytes = kDefaultStackBytes);
+  ~FiberPool();
+  FiberPool(const FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
+
+  static constexpr std::size_t kDefaultStackBytes = 256 * 1024;
+
+  /// Call it in the nursery.
+  std::unique_ptr<Fiber> take(Fiber::Entry entry, void* argument);
+  void give(std::unique_ptr<Fiber> fiber);
+
+  /// Between the two, everything the thread does counts as done by the nursery.
+  void enter_nursery();
+  void leave_nursery();
+
+ private:
+  std::size_t stack_bytes_;
+  std::vector<std::unique_ptr<Fiber>> free_;
+  void* nursery_ = nullptr;
+  void* visitor_ = nullptr;  // who entered the nursery
 };
 
 }  // namespace tileweave::cpu

@@ -21,6 +21,7 @@ class Worker final : public LaneHost {
 
   std::uint64_t now_ns(BlockLane& lane) override;
   void at_hook(BlockLane& lane, LaneHook hook, std::int64_t value) override;
+  bool took_next_block(BlockLane& lane) override;
 
  private:
   enum class Look : std::uint8_t { kChanged, kAll };
@@ -28,7 +29,11 @@ class Worker final : public LaneHost {
   void loop();
   bool run_waiting(Look look);
   bool run_ready();
+  LaunchState* first_that_fits() const;
   bool begin_block();
+  void end_block(LaunchState& state, bool triggered);
+  void run_operator(LaunchState& state, std::int64_t index);
+  void make_resident(LaunchState& state, std::int64_t index);
   void rest();
   bool any_may_go_on() const;
   void run(BlockLane& lane);
@@ -44,6 +49,7 @@ class Worker final : public LaneHost {
   std::vector<BlockLane*> waiting_;  // looked at from next_look_ on
   std::size_t next_look_ = 0;
   std::uint32_t turns_ = 0;
+  std::uint32_t chained_ = 0;  // blocks run on one fiber in a row
   std::thread thread_;
 };
 
