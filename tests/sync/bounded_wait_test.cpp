@@ -49,7 +49,7 @@ class MissingArrival : public ::testing::Test {
   SyncContext<2> context(std::uint64_t deadline_ns, std::uint32_t flags = 0) {
     SyncContext<2> c{};
     c.header = device_.header(7, 3, deadline_ns);
-    c.header.flags = flags;
+    c.header.flags = flags | SyncHeader::kWaits;
     c.operands[0] = input_.operand(consumer_);
     c.operands[1] = output_.operand(consumer_);
     return c;
@@ -108,6 +108,16 @@ TEST_F(MissingArrival, TurnsLaterBlocksAwayAtTheirStart) {
   EXPECT_EQ(run(context(10 * kMillisecond), 3), 0);
   EXPECT_EQ(output_.words, before);
   EXPECT_EQ(reports_, 1);
+}
+
+TEST_F(MissingArrival, TurnsLaterBlocksAwayEvenWhereTheirTilesAreComplete) {
+  run(context(10 * kMillisecond), 3);
+  const std::vector<std::uint32_t> before = output_.words;
+  input_.words[1] += 1;
+  SyncContext<2> eager = context(10 * kMillisecond);
+  eager.header.flags = 0;  // a kernel that learns of the abort before its first wait
+  EXPECT_EQ(run(eager, 3), 0);
+  EXPECT_EQ(output_.words, before);
 }
 
 TEST_F(MissingArrival, LeavesWithoutAReportWhenTheHostAborts) {

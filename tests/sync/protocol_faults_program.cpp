@@ -109,6 +109,7 @@ class Program {
   ThreadGrid consume(TestTensor& words, int run) {
     SyncContext<1> context{};
     context.header = device_.header(1, 2);
+    context.header.flags = SyncHeader::kWaits;
     context.operands[0] = words.operand(consumer_);
     return {2, kLanes, [this, context, run](ThreadLane& lane) {
               SyncCta<Atomics, 1> sync(context, Atomics(lane));

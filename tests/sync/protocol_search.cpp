@@ -145,11 +145,14 @@ class Search {
     return reached(seen, base, kTarget);
   }
 
+  /// A kernel that waits takes the answer of its look to its first wait; others agree at once.
+  static Step after_begin(int l) { return is_producer(l) ? kBeginBarrier : kReadBase; }
+
   void launch(State& s, int run, int first_block, int end_block) const {
     for (int b = first_block; b < end_block; ++b) {
       for (int lane = 0; lane < 2; ++lane) {
         const auto l = static_cast<std::size_t>(lane_of(run, b, lane));
-        s.step[l] = lane == 0 ? kBegin : kBeginBarrier;
+        s.step[l] = lane == 0 ? kBegin : after_begin(static_cast<int>(l));
         s.known[l] = s.boundary_known;
       }
     }
@@ -176,7 +179,7 @@ class Search {
     State n = s;
     switch (static_cast<Step>(s.step[i])) {
       case kBegin:
-        n.step[i] = kBeginBarrier;
+        n.step[i] = after_begin(l);
         // A relaxed look: an abort of this run may be missed, one before the boundary may not.
         if (s.abort == 0 || s.abort == run_of(l) + 1) add(n, l, "sees no abort");
         if (s.abort != 0) {
@@ -245,6 +248,9 @@ class Search {
       case kSignalOutput:
         ++n.outputs[static_cast<std::size_t>(run_of(l))];
         n.step[i] = kDone;
+        if ((s.known[i] & data_event(l)) == 0) {
+          return violate(l, "signals its output", "a block that gave up its wait signalled");
+        }
         return add(n, l, "signals its output");
       default:
         return;  // inactive, done, or waiting at a barrier
@@ -318,13 +324,15 @@ class Search {
     auto& step = n.step[static_cast<std::size_t>(l)];
     switch (static_cast<Step>(step)) {
       case kBeginBarrier:
-        step = failed ? kDone : is_producer(l) ? kWrite : kReadBase;
+        step = failed ? kDone : kWrite;
         return;
       case kSignalBarrier:
         step = kSignal;
         return;
       case kWaitBarrier:
-        step = failed && !fault(ProtocolFault::kReadAfterFailedWait) ? kDone : kRead;
+        step = !failed || fault(ProtocolFault::kReadAfterFailedWait) ? kRead
+               : fault(ProtocolFault::kSignalAfterFailedWait)        ? kOutputBarrier
+                                                                     : kDone;
         return;
       default:
         step = l % 2 == 0 ? kSignalOutput : kDone;
@@ -525,6 +533,8 @@ const char* name_of(ProtocolFault fault) {
       return "lost signal";
     case ProtocolFault::kReadAfterFailedWait:
       return "read after a failed wait";
+    case ProtocolFault::kSignalAfterFailedWait:
+      return "signal after a failed wait";
     case ProtocolFault::kAbortSeenByOneLane:
       return "abort seen by one lane";
     case ProtocolFault::kReportWithoutClaim:

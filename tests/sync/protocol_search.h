@@ -35,6 +35,7 @@ enum class ProtocolFault {
   kDoubleSignal,           // one kernel tile arrives twice on one data tile
   kLostSignal,             // one arrival never comes: a hang, unless waits end
   kReadAfterFailedWait,    // a consumer ignores that its wait was given up
+  kSignalAfterFailedWait,  // a consumer that gave up its wait signals its output
   kAbortSeenByOneLane,     // the block does not agree on a failed wait
   kReportWithoutClaim,     // deadline: look at the abort word, then write the report
 };
@@ -71,9 +72,13 @@ struct ModelledStatement {
 
 inline constexpr ModelledStatement kModelledStatements[] = {
     {"begin: lane 0 looks at the abort word", "sync/sync_cta.h",
-     "const bool aborted = atomics_.lane() == 0 && atomics_.load_relaxed(h.abort) != 0;"},
-    {"begin: the block agrees", "sync/sync_cta.h",
-     "if (!atomics_.barrier_or(aborted)) return true;"},
+     "aborted_ = atomics_.lane() == 0 && atomics_.load_relaxed(h.abort) != 0;"},
+    {"begin: a block that waits (consumers) agrees only there", "sync/sync_cta.h",
+     "if ((h.flags & SyncHeader::kWaits) != 0) return true;"},
+    {"begin: any other block (producers) agrees at once", "sync/sync_cta.h",
+     "if (!atomics_.barrier_or(aborted_)) return true;"},
+    {"wait: the look of the beginning counts as a failure", "sync/sync_cta.h",
+     "bool failed = aborted_;"},
     {"wait: a lane takes every num_lanes-th data tile", "sync/sync_cta.h",
      "for (std::int64_t i = atomics_.lane(); i < walk.count; i += atomics_.num_lanes()) {"},
     {"wait: a lane reads the base", "sync/sync_cta.h",

@@ -125,6 +125,11 @@ TEST(ProtocolSearch, FindsAReadAfterAFailedWait) {
                kUnseen);
 }
 
+TEST(ProtocolSearch, FindsASignalAfterAFailedWait) {
+  expect_found({.fault = ProtocolFault::kSignalAfterFailedWait, .aborts = AbortSource::kDeadline},
+               "a block that gave up its wait signalled");
+}
+
 TEST(ProtocolSearch, FindsABlockThatDoesNotAgreeOnTheAbort) {
   const SearchResult result =
       search({.fault = ProtocolFault::kAbortSeenByOneLane, .aborts = AbortSource::kDeadline});

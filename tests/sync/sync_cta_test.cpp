@@ -77,11 +77,13 @@ void run_diamond_across(std::uint32_t start_count) {
   for (int run = 1; run <= 8; ++run) {
     SyncContext<3> join{};
     join.header = device.header(2, z.producer.count());
+    join.header.flags = SyncHeader::kWaits;
     join.operands[0] = a.operand(read_a);
     join.operands[1] = b.operand(read_b);
     join.operands[2] = z.operand(z.producer);
     SyncContext<1> last{};
     last.header = device.header(3, read_z.count());
+    last.header.flags = SyncHeader::kWaits;
     last.operands[0] = z.operand(read_z);
     // Consumers first: they must wait, not find everything ready.
     ThreadGrid d(static_cast<int>(read_z.count()), kLanes, [&, run](ThreadLane& lane) {
@@ -294,6 +296,23 @@ TEST(SyncCta, ProgrammaticBlocksTriggerOnceAndWaitOnceBeforeTheyTouchAnything) {
     EXPECT_FALSE(sync.begin_cta());
     EXPECT_EQ(lane.grid_waits, 1) << "an aborted block waits too before it returns";
   }
+}
+
+TEST(SyncCta, ProgrammaticBlockThatClaimsNothingWaitsBeforeItReturns) {
+  TestDevice device;
+  std::uint32_t queue = 0;
+  const std::uint32_t base = 0;
+  SyncContext<1> context{};
+  context.header = device.header(0, 1);
+  context.header.flags = SyncHeader::kProgrammaticConsumer;
+  context.header.counter = {&queue, &base, 0};
+  SingleLane lane;
+  SyncCta<AtomicsCpu, 1> sync(context, AtomicsCpu(lane));
+  ASSERT_TRUE(sync.begin_cta());
+  EXPECT_EQ(sync.claim(), 0);
+  EXPECT_EQ(lane.grid_waits, 0) << "a claimed work waits where it touches produced data";
+  EXPECT_EQ(sync.claim(), -1);
+  EXPECT_EQ(lane.grid_waits, 1);
 }
 
 void claim_across(std::uint32_t start_count) {

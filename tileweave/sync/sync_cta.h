@@ -82,8 +82,9 @@ class SyncCta {
       ticket = atomics_.fetch_add_acq_rel(h.counter.words, 1) - *h.counter.base;
     }
     ticket = atomics_.broadcast(ticket);
-    return ticket < static_cast<std::uint64_t>(h.num_works) ? static_cast<std::int64_t>(ticket)
-                                                            : -1;
+    if (ticket < static_cast<std::uint64_t>(h.num_works)) return ticket;
+    wait_for_grid_dependency();  // a block that got no work at all must not return before
+    return -1;
   }
 
   /// Waits until every data tile that `ktile` of `operand` meets is complete. After it returns
