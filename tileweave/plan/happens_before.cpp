@@ -52,10 +52,15 @@ void HappensBefore::after_completion(NodeId k, Before& row) const {
 }
 
 void HappensBefore::after_begin(NodeId k, Before& row) const {
+  before_begin(k, row);
+  row.begun.insert(k);
+}
+
+/// Everything that precedes any block of `k`.
+void HappensBefore::before_begin(NodeId k, Before& row) const {
   const Before& other = at(k);
   row.complete.insert_all(other.complete);
   row.done.insert_all(other.done);
-  row.begun.insert(k);
   row.begun.insert_all(other.begun);
   row.trusted_begun.insert_all(other.trusted_begun);
 }
@@ -84,8 +89,11 @@ void HappensBefore::relate(NodeId id, const ScheduledNode& node) {
       case Release::kAllBegun:
         after_begin(dependency.on, row);
         break;
-      case Release::kLaunchCompleted:
       case Release::kFirstBegun:
+        // One block has begun: what comes before every block of that node has come.
+        before_begin(dependency.on, row);
+        [[fallthrough]];
+      case Release::kLaunchCompleted:
         row.trusted_begun.insert(dependency.on);
         row.trusted_begun.insert_all(at(dependency.on).trusted_begun);
         break;

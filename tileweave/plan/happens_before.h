@@ -70,6 +70,7 @@ class HappensBefore {
   const Before& at(NodeId id) const { return before_[static_cast<std::size_t>(id)]; }
   void after_completion(NodeId k, Before& row) const;
   void after_begin(NodeId k, Before& row) const;
+  void before_begin(NodeId k, Before& row) const;
 
   const Plan* plan_;
   WorkGraph works_;

@@ -76,7 +76,7 @@ struct Dependency {
 
 struct ScheduledNode {
   std::int32_t stream = 0;
-  std::vector<Dependency> after;  // beside the completion of the node before it on its stream
+  std::vector<Dependency> after = {};  // beside the completion of the node before it on its stream
 };
 
 /// Streams and dependencies of every node, in node order.
