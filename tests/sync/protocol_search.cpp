@@ -105,7 +105,7 @@ std::uint32_t base_reads_of(int run) {
 
 class Search {
  public:
-  explicit Search(const SearchOptions& options) : options_(options), slots_(1U << 16, 0) {}
+  explicit Search(const SearchOptions& options) : options_(options), slots_(1U << 16) {}
 
   SearchResult run() {
     State first{};
@@ -464,27 +464,38 @@ class Search {
     moved_ = true;
     if (!states_.empty()) ++result_.transitions;
     if (2 * (states_.size() + 1) > slots_.size()) grow();
-    std::uint32_t& slot = find(s);
-    if (slot != 0) return;
+    const std::uint64_t h = hash(s);
+    const auto tag = static_cast<std::uint32_t>(h >> 32);
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = h & mask;
+    for (; slots_[at].number != 0; at = (at + 1) & mask) {
+      if (slots_[at].tag == tag && same(states_[slots_[at].number - 1], s)) return;
+    }
     states_.push_back(s);
     came_.push_back({from_, l, what});
-    slot = static_cast<std::uint32_t>(states_.size());
+    slots_[at] = {static_cast<std::uint32_t>(states_.size()), tag};
   }
 
-  /// The slot that holds `s` (as index + 1), or the empty one where it belongs.
-  std::uint32_t& find(const State& s) {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t at = hash(s) & mask;; at = (at + 1) & mask) {
-      std::uint32_t& slot = slots_[at];
-      if (slot == 0 || std::memcmp(&states_[slot - 1], &s, sizeof(State)) == 0) return slot;
-    }
+  static bool same(const State& a, const State& b) {
+    return std::memcmp(&a, &b, sizeof(State)) == 0;
   }
 
   void grow() {
-    slots_.assign(slots_.size() * 2, 0);
-    for (std::uint32_t i = 0; i < states_.size(); ++i) find(states_[i]) = i + 1;
+    const std::size_t mask = slots_.size() * 2 - 1;
+    slots_.assign(slots_.size() * 2, {});
+    for (std::uint32_t i = 0; i < states_.size(); ++i) {
+      const std::uint64_t h = hash(states_[i]);
+      std::size_t at = h & mask;
+      while (slots_[at].number != 0) at = (at + 1) & mask;
+      slots_[at] = {i + 1, static_cast<std::uint32_t>(h >> 32)};
+    }
   }
 
+  /// A place of the hash table: a state's number from 1 (0: free) and part of its hash.
+  struct Slot {
+    std::uint32_t number = 0;
+    std::uint32_t tag = 0;
+  };
   struct Came {
     std::uint32_t from;
     int lane;
@@ -494,7 +505,7 @@ class Search {
   SearchResult result_;
   std::deque<State> states_;  // never moves: 10^6 states are not copied when it grows
   std::vector<Came> came_;
-  std::vector<std::uint32_t> slots_;
+  std::vector<Slot> slots_;
   std::uint32_t from_ = 0;
   bool moved_ = false;
 };
