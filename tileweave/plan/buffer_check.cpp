@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "tileweave/core/format.h"
 #include "tileweave/plan/node_words.h"
@@ -34,44 +35,67 @@ std::vector<std::vector<std::int64_t>> works_of_tiles(const NodeSpec& node,
 /// Works of one earlier node that surely come before a given work, through the tiles it waits for.
 class WorksBefore {
  public:
-  WorksBefore(const HappensBefore& order, NodeId of) : order_(order), of_(of) {}
+  WorksBefore(const HappensBefore& order, NodeId of) : order_(order), of_(of) {
+    for (const Signal& signal : order.works().signals(of)) ++num_signals_[signal.work];
+  }
 
+  /// Everything that `work` does.
   bool has(const WorkRef& later, std::int64_t work) {
-    const auto [found, is_new] = known_.try_emplace(later);
-    if (is_new) found->second = search(later);
-    return found->second.all || found->second.works.count(work) > 0;
+    const Reached& reached = reached_by(later);
+    const auto found = reached.num_signals.find(work);
+    return reached.all ||
+           (found != reached.num_signals.end() && found->second == num_signals_.at(work));
+  }
+  /// What `work` writes into a kernel tile of the operand with index `operand`.
+  bool has_written(const WorkRef& later, std::int64_t work, std::int32_t operand,
+                   std::int64_t kernel_tile) {
+    return reached_by(later).written.count({work, operand, kernel_tile}) > 0 || has(later, work);
   }
 
  private:
   struct Reached {
     bool all = false;
-    std::set<std::int64_t> works;
+    std::map<std::int64_t, std::size_t> num_signals;  // by work
+    std::set<std::tuple<std::int64_t, std::int32_t, std::int64_t>> written;
   };
+
+  const Reached& reached_by(const WorkRef& later) {
+    const auto [found, is_new] = known_.try_emplace(later);
+    if (is_new) found->second = search(later);
+    return found->second;
+  }
 
   Reached search(const WorkRef& later) const {
     Reached reached;
+    std::set<std::size_t> signals;
     std::set<WorkRef> seen = {later};
     std::vector<WorkRef> open = {later};
     while (!open.empty()) {
       const WorkRef at = open.back();
       open.pop_back();
-      if (order_.ordered(of_, at.node)) return {.all = true, .works = {}};
+      if (order_.ordered(of_, at.node)) return {.all = true, .num_signals = {}, .written = {}};
       for (const TileRef& tile : order_.works().waits(at)) {
-        for (const WorkRef& arrival : order_.works().arrivals(tile)) {
+        for (const Arrival& arrival : order_.works().arrivals(tile)) {
           if (arrival.node < of_ || arrival.node >= at.node) continue;
           if (arrival.node == of_) {
-            reached.works.insert(arrival.work);
+            signals.insert(arrival.signal);
           } else if (seen.insert(arrival).second) {
             open.push_back(arrival);
           }
         }
       }
     }
+    for (const std::size_t s : signals) {
+      const Signal& signal = order_.works().signals(of_)[s];
+      ++reached.num_signals[signal.work];
+      reached.written.insert({signal.work, signal.operand, signal.kernel_tile});
+    }
     return reached;
   }
 
   const HappensBefore& order_;
   NodeId of_;
+  std::map<std::int64_t, std::size_t> num_signals_;  // by work
   std::map<WorkRef, Reached> known_;
 };
 
@@ -134,10 +158,11 @@ class SharedBufferCheck {
         for (const std::int64_t writer : writers[k]) {
           for (const std::int64_t user : users[static_cast<std::size_t>(used)]) {
             if (fault) return;
-            const bool ordered =
-                use.node == write.node
-                    ? user == writer
-                    : use.node < write.node && before.has({write.node, writer}, user);
+            const bool ordered = use.node == write.node
+                                     ? user == writer
+                                     : use.node < write.node &&
+                                           comes_before(before, use, user, used,
+                                                        {write.node, writer});
             if (!ordered) {
               fault = fault_of(use, user, write, writer, intersect(box, used_tiles.box(used)));
             }
@@ -149,6 +174,14 @@ class SharedBufferCheck {
         return;
       }
     }
+  }
+
+  /// Whether what `user` does with kernel tile `used` of its operand comes before `writer`.
+  bool comes_before(WorksBefore& before, const Use& use, std::int64_t user, std::int64_t used,
+                    const WorkRef& writer) const {
+    if (use.operand->access == Access::kRead) return before.has(writer, user);
+    const auto index = static_cast<std::int32_t>(use.operand - spec(use.node).operands.data());
+    return before.has_written(writer, user, index, used);
   }
 
   Fault fault_of(const Use& use, std::int64_t user, const Use& write, std::int64_t writer,

@@ -23,7 +23,7 @@ class SyncTiles {
       if (is_new) found->second = map_.tiles_of(kernel_tiles_.coord(k), args_);
       for (const std::int64_t tile : found->second) {
         // A wrong map names tiles that do not exist: a fault of the contract, not of this graph.
-        if (tile >= 0 && tile < tensor_.tiles.count()) visit(tile);
+        if (tile >= 0 && tile < tensor_.tiles.count()) visit(k, tile);
       }
     }
   }
@@ -66,7 +66,9 @@ void WorkGraph::collect_waits(const NodeSpec& spec, Node& node) const {
   for (std::int64_t work = 0; work < spec.num_works; ++work) {
     tiles.clear();
     for (auto& [tensor, operand] : reads) {
-      operand.for_each(work, [&, t = tensor](std::int64_t tile) { tiles.push_back({t, tile}); });
+      operand.for_each(work, [&, t = tensor](std::int64_t /*kernel_tile*/, std::int64_t tile) {
+        tiles.push_back({t, tile});
+      });
     }
     if (work > 0 && tiles == last) {
       node.set_of_work.push_back(node.set_of_work.back());
@@ -83,23 +85,21 @@ void WorkGraph::collect_waits(const NodeSpec& spec, Node& node) const {
 
 void WorkGraph::relate_producers(Node& node) const {
   struct Seen {
-    std::vector<std::size_t> stamp;    // per work: last wait set that covers it, from 1
-    std::int64_t num_seen = 0;         // works covered by any set
-    std::int64_t num_in_set = 0;       // works covered by the current set
+    std::vector<std::size_t> stamp;    // per signal: last wait set that covers it, from 1
+    std::size_t num_seen = 0;          // signals covered by any set
+    std::size_t num_in_set = 0;        // signals covered by the current set
     std::size_t set = 0;               // current set
-    std::size_t num_sets_waiting = 0;  // sets that cover at least one work
-    std::size_t num_sets_full = 0;     // sets that cover all works
+    std::size_t num_sets_waiting = 0;  // sets that cover at least one signal
+    std::size_t num_sets_full = 0;     // sets that cover all signals
   };
   std::map<NodeId, Seen> producers;
   for (std::size_t s = 0; s < node.wait_sets.size(); ++s) {
     for (const TileRef& tile : node.wait_sets[s]) {
       const auto& of_tensor = arrivals_[static_cast<std::size_t>(tile.tensor)];
       if (of_tensor.empty()) continue;
-      for (const WorkRef& arrival : of_tensor[static_cast<std::size_t>(tile.tile)]) {
+      for (const Arrival& arrival : of_tensor[static_cast<std::size_t>(tile.tile)]) {
         Seen& seen = producers[arrival.node];
-        const std::int64_t num_works =
-            plan_->nodes()[static_cast<std::size_t>(arrival.node)].num_works;
-        if (seen.stamp.empty()) seen.stamp.resize(static_cast<std::size_t>(num_works), 0);
+        if (seen.stamp.empty()) seen.stamp.resize(signals(arrival.node).size(), 0);
         if (seen.set != s + 1) {
           seen.set = s + 1;
           seen.num_in_set = 0;
@@ -108,20 +108,21 @@ void WorkGraph::relate_producers(Node& node) const {
         } else if (node.waited_tensors.back() != std::pair(arrival.node, tile.tensor)) {
           node.waited_tensors.emplace_back(arrival.node, tile.tensor);
         }
-        std::size_t& stamp = seen.stamp[static_cast<std::size_t>(arrival.work)];
+        std::size_t& stamp = seen.stamp[arrival.signal];
         if (stamp == s + 1) continue;
         if (stamp == 0) ++seen.num_seen;
         stamp = s + 1;
-        if (++seen.num_in_set == num_works) ++seen.num_sets_full;
+        if (++seen.num_in_set == seen.stamp.size()) ++seen.num_sets_full;
       }
     }
   }
   for (const auto& [id, seen] : producers) {
-    const std::int64_t num_works = plan_->nodes()[static_cast<std::size_t>(id)].num_works;
-    node.producers.push_back({.node = id,
-                              .every_work_waited_for = seen.num_seen == num_works,
-                              .every_work_waits = seen.num_sets_waiting == node.wait_sets.size(),
-                              .all_for_all = seen.num_sets_full == node.wait_sets.size()});
+    const bool all_signal = at(id).every_work_signals;
+    node.producers.push_back(
+        {.node = id,
+         .every_work_waited_for = all_signal && seen.num_seen == seen.stamp.size(),
+         .every_work_waits = seen.num_sets_waiting == node.wait_sets.size(),
+         .all_for_all = all_signal && seen.num_sets_full == node.wait_sets.size()});
   }
   std::sort(node.waited_tensors.begin(), node.waited_tensors.end());
   node.waited_tensors.erase(std::unique(node.waited_tensors.begin(), node.waited_tensors.end()),
@@ -130,18 +131,29 @@ void WorkGraph::relate_producers(Node& node) const {
 
 void WorkGraph::collect_arrivals(NodeId id) {
   const NodeSpec& spec = plan_->nodes()[static_cast<std::size_t>(id)];
-  for (const OperandSpec& operand : spec.operands) {
+  Node& node = nodes_[static_cast<std::size_t>(id)];
+  std::vector<bool> has_signalled(static_cast<std::size_t>(spec.num_works), false);
+  for (std::size_t o = 0; o < spec.operands.size(); ++o) {
+    const OperandSpec& operand = spec.operands[o];
     const Tensor& tensor = plan_->tensors()[operand.tensor];
     if (operand.access != Access::kWrite || !synchronises(operand, tensor)) continue;
     auto& of_tensor = arrivals_[static_cast<std::size_t>(operand.tensor)];
     of_tensor.resize(static_cast<std::size_t>(tensor.tiles.count()));
     SyncTiles tiles(operand, tensor, spec.args);
     for (std::int64_t work = 0; work < spec.num_works; ++work) {
-      tiles.for_each(work, [&](std::int64_t tile) {
-        of_tensor[static_cast<std::size_t>(tile)].push_back({id, work});
+      std::int64_t last = -1;
+      tiles.for_each(work, [&](std::int64_t kernel_tile, std::int64_t tile) {
+        if (kernel_tile != last) {
+          node.signals.push_back({work, static_cast<std::int32_t>(o), kernel_tile});
+          has_signalled[static_cast<std::size_t>(work)] = true;
+        }
+        last = kernel_tile;
+        of_tensor[static_cast<std::size_t>(tile)].push_back({{id, work}, node.signals.size() - 1});
       });
     }
   }
+  node.every_work_signals =
+      std::find(has_signalled.begin(), has_signalled.end(), false) == has_signalled.end();
 }
 
 }  // namespace tileweave

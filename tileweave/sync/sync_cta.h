@@ -122,7 +122,9 @@ class SyncCta {
   }
 
   /// Arrives once on every data tile that `ktile` of `operand` meets. Every lane must have issued
-  /// its writes of the tile (and waited for its own bulk stores: `wait_group 0`) before the call.
+  /// its writes of the tile (and waited for its own bulk stores: `wait_group 0`) before the call. A
+  /// work passes all its waits before its first signal and touches no tensor of the plan after its
+  /// last one: the proofs that buffers are free again rest on that.
   TW_HOST_DEVICE void signal_output(int operand, const Coord& ktile) {
     const SyncHeader& h = context_.header;
     const OperandSync& op = context_.operands[operand];
