@@ -141,9 +141,10 @@ Hang explain(const Deadlock& deadlock, const HangContext& context) {
   std::vector<std::string> names;
   for (const StuckWait& wait : deadlock.waits) {
     Hang one;
-    const std::string text =
-        node_name(wait.node, context) + " block " + std::to_string(wait.block) + " waits for " +
-        wait_text(wait.site, wait.seen, wait.node, one, context) + missing_text(one);
+    // One after the other: wait_text() fills in what missing_text() tells.
+    const std::string what = wait_text(wait.site, wait.seen, wait.node, one, context);
+    const std::string text = node_name(wait.node, context) + " block " +
+                             std::to_string(wait.block) + " waits for " + what + missing_text(one);
     if (names.empty()) {
       hang = one;
       hang.node = wait.name;
