@@ -6,8 +6,8 @@
 #                            Without a GPU each case ends as skipped, by name, never as passed.
 #   <stem>                   one program per *_program.cpp, for tests that start a process; the tests
 #                            find it in the folder named by the macro TW_PROGRAM_DIR
-# *_support.cpp are linked into both test executables. Suites whose name starts with Long are labelled
-# long instead of <x> and run only in `make test-long`.
+# *_support.cpp are linked into both test executables, *_support.cu into the second. Suites whose
+# name starts with Long are labelled long instead of <x> and run only in `make test-long`.
 
 set(TILEWEAVE_TEST_TIMEOUT 300 CACHE STRING "Seconds after which a test case counts as hung")
 set(TILEWEAVE_LONG_TEST_TIMEOUT 1800 CACHE STRING "The same for test cases labelled long")
@@ -41,6 +41,7 @@ function(tileweave_tests)
   file(GLOB tests CONFIGURE_DEPENDS "${folder}/*_test.cpp")
   file(GLOB gpu_tests CONFIGURE_DEPENDS "${folder}/*_test.cu" "${folder}/*_cuda_test.cpp")
   file(GLOB support CONFIGURE_DEPENDS "${folder}/*_support.cpp")
+  file(GLOB gpu_support CONFIGURE_DEPENDS "${folder}/*_support.cu")
   file(GLOB programs CONFIGURE_DEPENDS "${folder}/*_program.cpp")
   list(FILTER tests EXCLUDE REGEX "_cuda_test\\.cpp$")
   tileweave_layer_targets(layers "" ${arg_DEPENDS})
@@ -70,7 +71,7 @@ function(tileweave_tests)
     set(target tileweave_${arg_NAME}_gpu_tests)
     tileweave_layer_targets(cuda_layers _cuda ${arg_DEPENDS} ${arg_CUDA_DEPENDS})
     tileweave_layer_targets(cuda_only "" ${arg_CUDA_DEPENDS})
-    set(cpp ${gpu_tests} ${support} "${PROJECT_SOURCE_DIR}/tests/gpu_test_main.cu")
+    set(cpp ${gpu_tests} ${support} ${gpu_support} "${PROJECT_SOURCE_DIR}/tests/gpu_test_main.cu")
     set(cu ${cpp})
     list(FILTER cpp EXCLUDE REGEX "\\.cu$")
     list(FILTER cu INCLUDE REGEX "\\.cu$")
@@ -79,7 +80,9 @@ function(tileweave_tests)
     target_link_libraries(${target} PRIVATE ${layers} ${cuda_layers} ${cuda_only} tileweave_flags
                                             GTest::gtest CUDA::cudart_static ${arg_LIBRARIES})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
-    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+    # One folder for all of them, so that they can be taken to a machine with a GPU.
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX
+                          RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/gpu")
     tileweave_discover(${target} "${arg_NAME};gpu" PREFIX ${arg_NAME}.gpu.
                        PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
   endif()
