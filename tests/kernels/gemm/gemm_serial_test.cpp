@@ -135,6 +135,32 @@ TEST(GemmSerial, SplitsAgreeWithTheReferenceAndWithEachOtherForOnePartitionOfK) 
   expect_near_reference<float, float>(shape, a, b, multiply<float, float>(shape, stream, a, b), 3);
 }
 
+TEST(GemmSerial, PartialSumsAreAddedInAscendingK) {
+  const std::int64_t part = 32;
+  const GemmShape shape{20, 30, 3 * part};
+  const auto a = random_values<float>(shape.m * shape.k, 8);
+  const auto b = random_values<float>(shape.k * shape.n, 9);
+  std::vector<float> expected;
+  for (std::int64_t first = 0; first < shape.k; first += part) {
+    std::vector<float> a_part;
+    for (std::int64_t i = 0; i < shape.m; ++i) {
+      a_part.insert(a_part.end(), a.begin() + i * shape.k + first,
+                    a.begin() + i * shape.k + first + part);
+    }
+    const std::vector<float> b_part(b.begin() + first * shape.n,
+                                    b.begin() + (first + part) * shape.n);
+    const auto sum = multiply<float, float>({shape.m, shape.n, part}, {}, a_part, b_part);
+    if (first == 0) {
+      expected = sum;
+    } else {
+      for (std::size_t i = 0; i < sum.size(); ++i) expected[i] += sum[i];
+    }
+  }
+  EXPECT_EQ((multiply<float, float>(shape, {.tile_k = 8, .split = GemmSplit::kSplitK, .splits = 3},
+                                    a, b)),
+            expected);
+}
+
 TEST(GemmSerial, BitsDoNotDependOnWhoArrivesLast) {
   const GemmShape shape{50, 70, 96};
   const auto a = random_values<float>(shape.m * shape.k, 8);

@@ -41,12 +41,14 @@ void rms_norm_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* co
   const std::int64_t padded = ceil_div(cols, kUnit) * kUnit;
   std::vector<float> weight(static_cast<std::size_t>(padded));
   std::vector<float> row(static_cast<std::size_t>(padded));
-  // The weight is constant: read before the first wait.
-  const VectorView<const W> weights(args.weight.get(), Operands::kWeight, lane.checker());
-  unpack(weights.range(0, cols), cols, weight.data());
 
   for (std::int64_t at = lane.block_index(); at < args.num_works; at += args.num_blocks) {
     const std::int64_t work = sync.remap(at);
+    if (at == lane.block_index()) {
+      // The weight is constant: read once, before the first wait.
+      const VectorView<const W> from(args.weight.get(), Operands::kWeight, lane.checker());
+      unpack(from.range(0, cols), cols, weight.data());
+    }
     const Ready ready = sync.wait_input(Operands::kSlotX, {work});
     if (!ready) return;
     const MatrixView<const X> x(args.x.get(ready), cols, Operands::kX, lane.checker());

@@ -1,0 +1,70 @@
+// RMSNorm between two GEMMs on a GPU.
+#include <gtest/gtest.h>
+
+#include "tests/kernels/norm/norm_chain.h"
+
+namespace tileweave {
+namespace {
+
+TEST(RmsNormCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmission) {
+  const auto device = open_cuda_device();
+  add_gemm(*device);
+  add_norm(*device);
+  const NormResult expected = run_norm_chain(*device, {.name = "untiled"}, {.mode = Mode::kSerial});
+  EXPECT_LE(worst_share_of_bound(expected), 1);
+  for (const NormCase& c : norm_cases()) {
+    for (const Mode mode : {Mode::kSerial, Mode::kOverlap}) {
+      for (const Submit submit : {Submit::kEager, Submit::kGraph}) {
+        SCOPED_TRACE(c.name + (mode == Mode::kSerial ? ", serial" : ", overlap") +
+                     (submit == Submit::kEager ? ", eager" : ", graph"));
+        EXPECT_TRUE(run_norm_chain(*device, c, {.mode = mode, .submit = submit}) == expected);
+      }
+    }
+  }
+}
+
+template <class X, class W, class Y>
+void expect_near_reference(Device& device, std::int64_t rows, std::int64_t cols) {
+  Plan plan;
+  const TensorId x = plan.tensor(
+      {.name = "x", .shape = {rows, cols}, .dtype = kDTypeOf<X>, .kind = TensorKind::kConstant});
+  const TensorId w = plan.tensor(
+      {.name = "w", .shape = {cols}, .dtype = kDTypeOf<W>, .kind = TensorKind::kConstant});
+  const TensorId y =
+      plan.tensor({.name = "y", .shape = {rows, cols}, .dtype = kDTypeOf<Y>, .output = true});
+  plan.add(rms_norm(plan.tensors(), {}, x, w, y));
+  const auto x_values = random_values<X>(rows * cols, 1);
+  const auto w_values = random_values<W>(cols, 2);
+  Program program(device, plan);
+  program.write(x, x_values);
+  program.write(w, w_values);
+  program.run();
+  program.synchronize();
+  const std::vector<Y> result = program.read<Y>(y);
+  const std::vector<double> exact = rms_norm_reference<X, W>(x_values, w_values, 1e-5F);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    ASSERT_LE(std::fabs(to_float(result[i]) - exact[i]),
+              rms_norm_error_bound(exact[i], cols, kDTypeOf<Y>))
+        << "element " << i << " of " << rows << " x " << cols;
+  }
+}
+
+TEST(RmsNormCuda, EveryCombinationOfTypesAgreesWithTheReference) {
+  const auto device = open_cuda_device();
+  add_norm(*device);
+  for (const std::int64_t cols : {1, 31, 32, 33, 131, 1024}) {
+    for (const std::int64_t rows : {1, 7, 8, 9, 67}) {
+      expect_near_reference<float, float, float>(*device, rows, cols);
+      expect_near_reference<float, float, BFloat16>(*device, rows, cols);
+      expect_near_reference<float, BFloat16, float>(*device, rows, cols);
+      expect_near_reference<float, BFloat16, BFloat16>(*device, rows, cols);
+      expect_near_reference<BFloat16, float, float>(*device, rows, cols);
+      expect_near_reference<BFloat16, float, BFloat16>(*device, rows, cols);
+      expect_near_reference<BFloat16, BFloat16, float>(*device, rows, cols);
+      expect_near_reference<BFloat16, BFloat16, BFloat16>(*device, rows, cols);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tileweave
