@@ -69,8 +69,7 @@ TEST_F(UserStream, ComesBeforeAndAfterTheQueue) {
 
 TEST_F(UserStream, ComesBeforeAndAfterARecording) {
   const auto queue = device_->open_queue(2);
-  Chain chain(*device_, {.num_nodes = 9, .release = Release::kLaunchCompleted,
-                         .delay_ns = 20'000});
+  Chain chain(*device_, {.num_nodes = 9, .release = Release::kLaunchCompleted, .delay_ns = 20'000});
   queue->begin_recording();
   chain.launch(*queue);
   const auto recording = queue->end_recording();
@@ -96,10 +95,9 @@ TEST_F(UserStream, CapturesWhatTheQueueLaunches) {
     for (const int num_streams : {1, 2, 3}) {
       SCOPED_TRACE(std::string(name_of(release)) + ", streams " + std::to_string(num_streams));
       const auto queue = device_->open_queue(num_streams);
-      Chain chain(*device_, {.num_nodes = 9,
-                             .num_streams = num_streams,
-                             .release = release,
-                             .delay_ns = 10'000});
+      Chain chain(
+          *device_,
+          {.num_nodes = 9, .num_streams = num_streams, .release = release, .delay_ns = 10'000});
       auto* copied = static_cast<std::uint32_t*>(device_->allocate(sizeof(std::uint32_t)));
       chain.launch(*queue);  // in flight when the capture begins
       EXPECT_LE(queue->num_completed(), 10);

@@ -99,9 +99,9 @@ Chain::Chain(Device& device, const ChainShape& shape)
 }
 
 Chain::~Chain() {
-  for (void* pointer : {static_cast<void*>(words_), static_cast<void*>(data_),
-                        static_cast<void*>(seed_), static_cast<void*>(abort_),
-                        static_cast<void*>(times_), static_cast<void*>(updates_)}) {
+  for (void* pointer :
+       {static_cast<void*>(words_), static_cast<void*>(data_), static_cast<void*>(seed_),
+        static_cast<void*>(abort_), static_cast<void*>(times_), static_cast<void*>(updates_)}) {
     device_.release(pointer);
   }
   device_.release_shared(report_);

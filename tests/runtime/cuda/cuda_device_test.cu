@@ -50,11 +50,12 @@ TEST_F(CudaDeviceTest, SaysWhatTheGpuHas) {
   EXPECT_GE(limits.shared_bytes_per_sm, limits.shared_bytes_per_block);
   EXPECT_EQ(limits.warp_size, 32);
   EXPECT_GE(limits.hardware_queues, 1);
-  std::printf("%s: %d SMs, %d threads, %d blocks, %d registers, %lld + %lld shared bytes a block, "
-              "%d hardware queues\n",
-              limits.name.c_str(), limits.num_sms, limits.threads_per_sm, limits.blocks_per_sm,
-              limits.registers_per_sm, static_cast<long long>(limits.shared_bytes_per_block),
-              static_cast<long long>(limits.shared_reserved), limits.hardware_queues);
+  std::printf(
+      "%s: %d SMs, %d threads, %d blocks, %d registers, %lld + %lld shared bytes a block, "
+      "%d hardware queues\n",
+      limits.name.c_str(), limits.num_sms, limits.threads_per_sm, limits.blocks_per_sm,
+      limits.registers_per_sm, static_cast<long long>(limits.shared_bytes_per_block),
+      static_cast<long long>(limits.shared_reserved), limits.hardware_queues);
 }
 
 TEST_F(CudaDeviceTest, CopiesBytesBothWays) {
@@ -118,7 +119,8 @@ TEST_F(CudaDeviceTest, ResidencyOfThePlanIsTheGpusOwn) {
   for (const int threads : {33, 128, 512}) {
     cases.push_back({"static", static_kernel, {.threads = threads}});
   }
-  for (const std::int64_t bytes : {512, 1000, 48 << 10, 49 << 10, 100 << 10, 113 << 10, 114 << 10}) {
+  for (const std::int64_t bytes :
+       {512, 1000, 48 << 10, 49 << 10, 100 << 10, 113 << 10, 114 << 10}) {
     cases.push_back({"dynamic", dynamic_kernel, {.threads = 128, .shared_bytes = bytes}});
   }
   cases.push_back({"dynamic",
@@ -163,8 +165,8 @@ TEST_F(CudaDeviceTest, APartRunsOnItsSmsAlone) {
                 static_cast<int>(distinct.size()));
 
     for (const Release release : {Release::kCompleted, Release::kLaunchCompleted}) {
-      Chain chain(*device, {.num_nodes = 9, .num_blocks = 8, .release = release,
-                            .delay_ns = 5'000});
+      Chain chain(*device,
+                  {.num_nodes = 9, .num_blocks = 8, .release = release, .delay_ns = 5'000});
       const auto two = device->open_queue(2);
       chain.launch(*two);
       two->begin_recording();

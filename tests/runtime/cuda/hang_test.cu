@@ -32,8 +32,11 @@ TEST_F(PlantedHang, OneArrivalTooManyIsReportedAndAResetMendsIt) {
   for (const Release release : {Release::kLaunchCompleted, Release::kCompleted, Release::kAllBegun,
                                 Release::kProgrammatic}) {
     SCOPED_TRACE(name_of(release));
-    ChainShape shape{.num_nodes = 12, .num_blocks = 132, .release = release,
-                     .deadline_ns = kDeadlineNs, .hang_at = 5};
+    ChainShape shape{.num_nodes = 12,
+                     .num_blocks = 132,
+                     .release = release,
+                     .deadline_ns = kDeadlineNs,
+                     .hang_at = 5};
     Chain chain(*device_, shape);
     const auto start = std::chrono::steady_clock::now();
     chain.launch(*queue_);
@@ -43,11 +46,18 @@ TEST_F(PlantedHang, OneArrivalTooManyIsReportedAndAResetMendsIt) {
     EXPECT_NE(chain.abort_word(), 0U);
     ASSERT_EQ(report.state, HangReport::kComplete);
     EXPECT_EQ(report.kind, static_cast<std::uint32_t>(WaitKind::kSemaphore));
-    EXPECT_EQ(report.node, 5U);
     EXPECT_EQ(report.operand, 0U);
-    EXPECT_EQ(report.seen, 132U);
     EXPECT_EQ(report.base, 0U);
-    EXPECT_EQ(report.target, 133U);
+    if (report.node == 5) {
+      EXPECT_EQ(report.seen, 132U);
+      EXPECT_EQ(report.target, 133U);
+    } else {
+      // The node after it, in flight beside it, waits for it in turn and may look first.
+      EXPECT_EQ(report.node, 6U);
+      EXPECT_NE(release, Release::kCompleted);
+      EXPECT_EQ(report.seen, 0U);
+      EXPECT_EQ(report.target, 132U);
+    }
     EXPECT_GE(report.waited_ns, kDeadlineNs);
 
     chain.reset();
@@ -65,8 +75,8 @@ TEST_F(PlantedHang, OneArrivalTooManyIsReportedAndAResetMendsIt) {
 
 TEST_F(PlantedHang, ARecordingDrainsAndRunsAgainAfterAReset) {
   // The fault is in the words, not in the launches: one arrival is taken away before the replay.
-  Chain chain(*device_, {.num_nodes = 12, .release = Release::kLaunchCompleted,
-                         .deadline_ns = kDeadlineNs});
+  Chain chain(*device_,
+              {.num_nodes = 12, .release = Release::kLaunchCompleted, .deadline_ns = kDeadlineNs});
   queue_->begin_recording();
   chain.launch(*queue_);
   const auto recording = queue_->end_recording();
@@ -80,8 +90,10 @@ TEST_F(PlantedHang, ARecordingDrainsAndRunsAgainAfterAReset) {
   const auto start = std::chrono::steady_clock::now();
   recording->replay();
   drain(start);
-  EXPECT_EQ(chain.report().node, 4U);
-  EXPECT_EQ(chain.report().seen - chain.report().base, 131U);
+  const HangReport report = chain.report();
+  ASSERT_EQ(report.state, HangReport::kComplete);
+  EXPECT_TRUE(report.node == 4 || report.node == 5) << report.node;
+  EXPECT_EQ(report.seen - report.base, report.node == 4 ? 131U : 0U);
   chain.reset();
   for (int run = 0; run < 1000; ++run) recording->replay();
   queue_->synchronize();
@@ -90,8 +102,8 @@ TEST_F(PlantedHang, ARecordingDrainsAndRunsAgainAfterAReset) {
 }
 
 TEST_F(PlantedHang, AWaitKernelReportsTheBlocksThatNeverBegan) {
-  Chain chain(*device_, {.num_nodes = 3, .release = Release::kAllBegun,
-                         .deadline_ns = kDeadlineNs});
+  Chain chain(*device_,
+              {.num_nodes = 3, .release = Release::kAllBegun, .deadline_ns = kDeadlineNs});
   // The second node's blocks do not count themselves.
   Launch silent = chain.nodes()[1];
   SyncContext<2> context{};

@@ -124,10 +124,9 @@ TEST_F(QueueOrder, ACallInTheMiddleWaitsForAllAndHoldsUpAll) {
   const auto queue = device->open_queue(3);
   // Two chains of which the second is fed by a copy that knows nothing of tiles.
   Chain first(*device, {.num_nodes = 7, .num_streams = 3, .delay_ns = 20'000});
-  Chain second(*device, {.num_nodes = 7,
-                         .num_streams = 3,
-                         .release = Release::kLaunchCompleted,
-                         .delay_ns = 20'000});
+  Chain second(
+      *device,
+      {.num_nodes = 7, .num_streams = 3, .release = Release::kLaunchCompleted, .delay_ns = 20'000});
   const auto launch_all = [&] {
     for (const Launch& node : first.nodes()) queue->launch(node);
     Launch copy{.node = 100, .name = "copy", .stream = 1};
@@ -183,8 +182,8 @@ TEST_F(QueueOrder, ReplaysAndLaunchesFollowOneAnother) {
 TEST_F(QueueOrder, CompletedLaunchesAreCountedInOrder) {
   const auto device = open_cuda_device();
   const auto queue = device->open_queue(2);
-  Chain chain(*device, {.num_nodes = 30, .release = Release::kLaunchCompleted,
-                        .delay_ns = 100'000});
+  Chain chain(*device,
+              {.num_nodes = 30, .release = Release::kLaunchCompleted, .delay_ns = 100'000});
   chain.launch(*queue);  // 31 launches
   EXPECT_LE(queue->num_completed(), 31);
   queue->wait_until_completed(31);

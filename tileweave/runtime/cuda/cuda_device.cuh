@@ -1,8 +1,8 @@
 // CudaDevice: one GPU, or a part of it, behind the Device interface.
 //
 // Blocking copies and fills run on a stream of their own, so they wait for nothing that runs
-// elsewhere and are complete when they return (a plain copy from pageable memory may still be on its
-// way then). Must outlive its queues and recordings.
+// elsewhere and are complete when they return (a plain copy from pageable memory may still be on
+// its way then). Must outlive its queues and recordings.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -86,8 +86,8 @@ void CudaLaunchQueue::launch(const Launch& launch) {
   const CurrentDevice current(device_.index());
   const ProfilerRange range(launch.name);
   if (launch.stream < 0 || launch.stream >= static_cast<std::int32_t>(streams_.size())) {
-    throw Error("launch `" + launch.name + "`",
-                "a stream below " + std::to_string(streams_.size()), std::to_string(launch.stream));
+    throw Error("launch `" + launch.name + "`", "a stream below " + std::to_string(streams_.size()),
+                std::to_string(launch.stream));
   }
   StreamWindow& at = window();
   if (launch.kernel == nullptr) {
@@ -103,7 +103,8 @@ void CudaLaunchQueue::launch(const Launch& launch) {
 }
 
 void CudaLaunchQueue::launch_call(const Launch& launch, StreamWindow& at) {
-  require(launch.call != nullptr, "launch", "a kernel or a call", "neither in `" + launch.name + "`");
+  require(launch.call != nullptr, "launch", "a kernel or a call",
+          "neither in `" + launch.name + "`");
   at.join(launch.stream);
   launch.call(at.stream(launch.stream));
   at.touch(launch.stream);

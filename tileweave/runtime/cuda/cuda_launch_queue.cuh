@@ -3,8 +3,8 @@
 // Three situations, one code path: ordinary launches; launches between begin_recording and
 // end_recording (captured from stream 0); and launches while the user captures a stream that
 // `wait_for` named, until that capture ends (then `block` must name a stream of it, as CUDA asks).
-// During a capture events are fresh and the GPU is asked only about work from before it. Launches in
-// a capture count as completed with that: memory they use must live as long as the graph.
+// During a capture events are fresh and the GPU is asked only about work from before it. Launches
+// in a capture count as completed with that: memory they use must live as long as the graph.
 #pragma once
 
 #include <cuda_runtime.h>

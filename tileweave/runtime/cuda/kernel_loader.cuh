@@ -1,8 +1,8 @@
 // KernelLoader: loads kernels before anything may spin, and keeps what CUDA says about them.
 //
-// Loading asks for the attributes (which brings the code onto the GPU), allows dynamic shared memory
-// up to what a block may have, and sets one carve-out for every kernel: SMs that are configured for
-// different carve-outs cannot be shared by two kernels.
+// Loading asks for the attributes (which brings the code onto the GPU), allows dynamic shared
+// memory up to what a block may have, and sets one carve-out for every kernel: SMs that are
+// configured for different carve-outs cannot be shared by two kernels.
 #pragma once
 
 #include <cuda_runtime.h>

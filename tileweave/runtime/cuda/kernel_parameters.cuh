@@ -22,8 +22,8 @@ class KernelParameters {
     for (std::size_t i = 0; fits && i < count_; ++i) fits = bytes_[i] == kernel.parameter_bytes[i];
     if (!fits) {
       throw Error("launch `" + launch.name + "`",
-                  "parameters of " + text(kernel.parameter_bytes.data(),
-                                          kernel.parameter_bytes.size()) + " bytes",
+                  "parameters of " +
+                      text(kernel.parameter_bytes.data(), kernel.parameter_bytes.size()) + " bytes",
                   text(bytes_, count_) + " (arguments, then SyncContext)");
     }
   }

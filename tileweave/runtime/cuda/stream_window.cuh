@@ -73,9 +73,9 @@ class StreamWindow {
 
  private:
   struct StreamState {
-    std::int64_t last_number = 0;   // of its launches
-    std::int64_t section = 0;       // the section it works in
-    std::size_t entries_seen = 0;   // events of user streams it waits for
+    std::int64_t last_number = 0;    // of its launches
+    std::int64_t section = 0;        // the section it works in
+    std::size_t entries_seen = 0;    // events of user streams it waits for
     std::vector<std::int64_t> seen;  // per other stream: complete up to this launch number
     bool unjoined = false;           // holds work that no join has covered
     bool used = false;
