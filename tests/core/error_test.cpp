@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "tileweave/core/format.h"
@@ -30,6 +31,9 @@ TEST(Format, WritesCoordinatesAndBoxes) {
   box.begin = {0, 128};
   box.size = {64, 128};
   EXPECT_EQ(to_string(box), "[0:64, 128:256]");
+  box.begin = {1};
+  box.size = {std::numeric_limits<std::int64_t>::max()};
+  EXPECT_EQ(to_string(box), "[1+9223372036854775807]");
 }
 
 TEST(Format, WritesBytesForPeople) {

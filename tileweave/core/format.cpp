@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <limits>
 
 namespace tileweave {
 
@@ -18,7 +19,13 @@ std::string to_string(const Box& box) {
   std::string text = "[";
   for (int a = 0; a < box.begin.num_axes; ++a) {
     if (a > 0) text += ", ";
-    text += std::to_string(box.begin[a]) + ":" + std::to_string(box.begin[a] + box.size[a]);
+    const std::int64_t begin = box.begin[a];
+    const std::int64_t size = box.size[a];
+    // A nonsensical box, which error sentences must be able to name, may end past 2^63.
+    const bool has_end = size > 0 ? begin <= std::numeric_limits<std::int64_t>::max() - size
+                                  : begin >= std::numeric_limits<std::int64_t>::min() - size;
+    text += std::to_string(begin) +
+            (has_end ? ":" + std::to_string(begin + size) : "+" + std::to_string(size));
   }
   return text + "]";
 }
