@@ -1,5 +1,5 @@
 // Small random plans of all shapes: chains, diamonds, persistent blocks, two ranks, every edge
-// policy; each consumer reads all of what it reads, or one row per work.
+// policy; each work reads all of a tensor, or one row, or (every other work) nothing.
 #pragma once
 
 #include <array>
@@ -45,11 +45,14 @@ inline Plan random_graph(std::mt19937& random, const RandomGraph& options) {
       if (!is_before || pick(0, 2) == 0) continue;
       const std::int64_t other = rows[static_cast<std::size_t>(t)];
       OperandSpec operand = read(t, {}, static_cast<std::int32_t>(operands.size()));
-      if (pick(0, 1) == 0) {
+      const int what = pick(0, 3);
+      if (what < 2) {
         const std::int64_t other_width = columns[static_cast<std::size_t>(t)];
+        const bool every_work = what == 0;
         operand.kernel_tiles = grid({other, other_width}, {1, other_width});
-        operand.tiles_of_work = [other](std::int64_t w) {
-          return std::vector<std::int64_t>{w % other};
+        operand.tiles_of_work = [other, every_work](std::int64_t w) {
+          const bool reads = every_work || w % 2 == 0;
+          return reads ? std::vector<std::int64_t>{w % other} : std::vector<std::int64_t>{};
         };
       }
       operands.push_back(operand);
