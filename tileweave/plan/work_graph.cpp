@@ -16,9 +16,12 @@ class SyncTiles {
         kernel_tiles_(kernel_tiles_of(operand, tensor)),
         map_(map_of(operand, tensor, args)) {}
 
+  std::vector<std::int64_t> kernel_tiles(std::int64_t work) const {
+    return kernel_tiles_of_work(operand_, tensor_, work);
+  }
   template <class Visit>
   void for_each(std::int64_t work, const Visit& visit) {
-    for (const std::int64_t k : kernel_tiles_of_work(operand_, tensor_, work)) {
+    for (const std::int64_t k : kernel_tiles(work)) {
       auto [found, is_new] = tiles_.try_emplace(k);
       if (is_new) found->second = map_.tiles_of(kernel_tiles_.coord(k), args_);
       for (const std::int64_t tile : found->second) {
@@ -60,26 +63,31 @@ void WorkGraph::collect_waits(const NodeSpec& spec, Node& node) const {
     if (operand.access != Access::kRead || !synchronises(operand, tensor)) continue;
     reads.emplace_back(operand.tensor, SyncTiles(operand, tensor, spec.args));
   }
-  std::map<std::vector<TileRef>, std::size_t> known;
-  std::vector<TileRef> tiles;
-  std::vector<TileRef> last;
+  // Works that touch the same kernel tiles wait for the same data tiles; others may, too.
+  std::map<std::vector<std::int64_t>, std::size_t> by_kernel_tiles;
+  std::map<std::vector<TileRef>, std::size_t> by_data_tiles;
   for (std::int64_t work = 0; work < spec.num_works; ++work) {
-    tiles.clear();
-    for (auto& [tensor, operand] : reads) {
-      operand.for_each(work, [&, t = tensor](std::int64_t /*kernel_tile*/, std::int64_t tile) {
-        tiles.push_back({t, tile});
-      });
+    std::vector<std::int64_t> touched;
+    for (const auto& [tensor, operand] : reads) {
+      const std::vector<std::int64_t> of_operand = operand.kernel_tiles(work);
+      touched.push_back(static_cast<std::int64_t>(of_operand.size()));
+      touched.insert(touched.end(), of_operand.begin(), of_operand.end());
     }
-    if (work > 0 && tiles == last) {
-      node.set_of_work.push_back(node.set_of_work.back());
-      continue;
+    const auto [set, is_new_work] = by_kernel_tiles.try_emplace(std::move(touched), 0);
+    if (is_new_work) {
+      std::vector<TileRef> tiles;
+      for (auto& [tensor, operand] : reads) {
+        operand.for_each(work, [&, t = tensor](std::int64_t /*kernel_tile*/, std::int64_t tile) {
+          tiles.push_back({t, tile});
+        });
+      }
+      std::sort(tiles.begin(), tiles.end());
+      tiles.erase(std::unique(tiles.begin(), tiles.end()), tiles.end());
+      const auto [found, is_new] = by_data_tiles.try_emplace(tiles, node.wait_sets.size());
+      if (is_new) node.wait_sets.push_back(std::move(tiles));
+      set->second = found->second;
     }
-    last = tiles;
-    std::sort(tiles.begin(), tiles.end());
-    tiles.erase(std::unique(tiles.begin(), tiles.end()), tiles.end());
-    const auto [found, is_new] = known.try_emplace(tiles, node.wait_sets.size());
-    if (is_new) node.wait_sets.push_back(tiles);
-    node.set_of_work.push_back(found->second);
+    node.set_of_work.push_back(set->second);
   }
 }
 
