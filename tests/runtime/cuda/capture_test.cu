@@ -108,7 +108,7 @@ TEST_F(UserStream, CapturesWhatTheQueueLaunches) {
       add_late<<<1, 1, 0, user_>>>(chain.seed_word(), kLate);
       queue->wait_for(user_);
       chain.launch(*queue);
-      queue->wait_until_completed(20);
+      queue->wait_until_completed(19);
       EXPECT_EQ(queue->num_completed(), 20);
       queue->block(user_);
       copy_result(chain, copied);

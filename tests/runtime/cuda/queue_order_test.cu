@@ -186,12 +186,13 @@ TEST_F(QueueOrder, CompletedLaunchesAreCountedInOrder) {
               {.num_nodes = 30, .release = Release::kLaunchCompleted, .delay_ns = 100'000});
   chain.launch(*queue);  // 31 launches
   EXPECT_LE(queue->num_completed(), 31);
-  queue->wait_until_completed(31);
+  queue->wait_until_completed(30);  // the last one
   EXPECT_EQ(queue->num_completed(), 31);
   EXPECT_EQ(chain.result(), chain.expected(0));
   chain.launch(*queue);
   queue->synchronize();
   EXPECT_EQ(queue->num_completed(), 62);
+  EXPECT_THROW(queue->wait_until_completed(62), Error);
 }
 
 TEST_F(QueueOrder, ParametersOfTheWrongSizeAreRefusedByName) {

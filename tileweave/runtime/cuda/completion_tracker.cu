@@ -5,7 +5,7 @@
 namespace tileweave {
 
 void CompletionTracker::put_marker(const StreamWindow& window) {
-  Marker marker{.number = launched_, .events = {}};
+  Marker marker{.count = launched_, .events = {}};
   for (std::int32_t s = 0; s < window.num_streams(); ++s) {
     if (!window.used(s)) continue;
     marker.events.push_back(events_.take());
@@ -24,12 +24,12 @@ void CompletionTracker::captured() {
   if (markers_.empty()) {
     completed_ = launched_;
   } else {
-    markers_.back().number = launched_;
+    markers_.back().count = launched_;
   }
 }
 
 void CompletionTracker::drop_front() {
-  completed_ = markers_.front().number;
+  completed_ = markers_.front().count;
   for (const cudaEvent_t event : markers_.front().events) events_.give_back(event);
   markers_.pop_front();
 }
@@ -54,10 +54,10 @@ std::int64_t CompletionTracker::completed(const StreamWindow& window) {
   return completed_;
 }
 
-void CompletionTracker::wait(std::int64_t number, const StreamWindow& window) {
-  if (number <= completed_) return;
-  if (marked_ < number && marked_ < launched_) put_marker(window);
-  while (!markers_.empty() && completed_ < number) {
+void CompletionTracker::wait(std::int64_t count, const StreamWindow& window) {
+  if (count <= completed_) return;
+  if (marked_ < count && marked_ < launched_) put_marker(window);
+  while (!markers_.empty() && completed_ < count) {
     for (const cudaEvent_t event : markers_.front().events) {
       check_cuda(cudaEventSynchronize(event), "wait for a kernel");
     }

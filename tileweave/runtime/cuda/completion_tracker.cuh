@@ -21,7 +21,7 @@ class CompletionTracker {
  public:
   static constexpr std::int64_t kLaunchesPerMarker = 8;
 
-  /// Launch number k is the k-th, counted from one.
+  std::int64_t num_launched() const { return launched_; }
   void launched() { ++launched_; }
   /// A capture begins on the streams of `window`: no event can be put there until it ends.
   void capture_begins(const StreamWindow& window);
@@ -29,14 +29,14 @@ class CompletionTracker {
 
   /// How many are known to have completed. May put a marker on the streams of `window`.
   std::int64_t completed(const StreamWindow& window);
-  /// Returns when the first `number` launches have completed.
-  void wait(std::int64_t number, const StreamWindow& window);
+  /// Returns when the first `count` launches have completed.
+  void wait(std::int64_t count, const StreamWindow& window);
   /// Everything so far has completed.
   void all_completed();
 
  private:
   struct Marker {
-    std::int64_t number = 0;
+    std::int64_t count = 0;  // launches that have completed when the events have
     std::vector<cudaEvent_t> events;
   };
 

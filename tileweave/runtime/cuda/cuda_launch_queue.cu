@@ -300,8 +300,13 @@ std::int64_t CudaLaunchQueue::num_completed() {
 void CudaLaunchQueue::wait_until_completed(std::int64_t number) {
   const CurrentDevice current(device_.index());
   window();
+  if (number >= completed_.num_launched()) {
+    throw Error(
+        "wait for a launch", "one that was launched",
+        "number " + std::to_string(number) + " of " + std::to_string(completed_.num_launched()));
+  }
   const RelaxedCapture relaxed;
-  completed_.wait(number, *ordinary_);
+  completed_.wait(number + 1, *ordinary_);
 }
 
 void CudaLaunchQueue::synchronize() {
