@@ -57,7 +57,12 @@ void CpuQueue::barrier() {
     recording_->push_back(nullptr);
     return;
   }
+  begin_run();
+}
+
+void CpuQueue::begin_run() {
   submit_barrier();
+  by_node_.clear();
 }
 
 void CpuQueue::submit_barrier() {
@@ -71,7 +76,6 @@ void CpuQueue::submit_barrier() {
   }
   if (barrier_ != nullptr) dependencies.push_back({barrier_, Release::kCompleted});
   barrier_ = marker;
-  by_node_.clear();
   std::fill(last_on_stream_.begin(), last_on_stream_.end(), nullptr);
   engine_->submit(marker, dependencies);
 }
@@ -82,8 +86,7 @@ void CpuQueue::depend_on(Dependencies& dependencies, const Launch& launch) const
   for (const Dependency& d : launch.after) {
     const auto found = by_node_.find(d.on);
     require(found != by_node_.end(), ("launch `" + launch.name + "`").c_str(),
-            "dependencies on nodes launched before it in this run",
-            "node " + std::to_string(d.on));
+            "dependencies on nodes launched before it in this run", "node " + std::to_string(d.on));
     dependencies.push_back({found->second, d.release});
     early = early || (d.release == Release::kProgrammatic && found->second == previous);
   }
@@ -119,10 +122,7 @@ void CpuQueue::submit(const std::shared_ptr<const Launch>& launch, std::int64_t 
   since_barrier_.push_back(state);
   by_node_[launch->node] = state;
   engine_->submit(state, dependencies);
-  if (is_call) {
-    submit_barrier();
-    by_node_[launch->node] = state;  // later launches may still name it
-  }
+  if (is_call) submit_barrier();
 }
 
 void CpuQueue::begin_recording() {
@@ -137,10 +137,10 @@ std::unique_ptr<Recording> CpuQueue::end_recording() {
 
 void CpuQueue::replay(const Recorded& recorded) {
   require(!recording_, "replay", "a queue that is not recording");
-  submit_barrier();
+  begin_run();
   for (const auto& launch : recorded) {
     if (launch == nullptr) {
-      submit_barrier();
+      begin_run();
     } else {
       submit(launch, -1);
     }

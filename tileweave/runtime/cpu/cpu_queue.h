@@ -41,6 +41,7 @@ class CpuQueue final : public LaunchQueue {
 
   void check(const Launch& launch) const;
   void submit(const std::shared_ptr<const Launch>& launch, std::int64_t user_number);
+  void begin_run();  // a barrier after which launches name only one another
   void submit_barrier();
   void replay(const Recorded& recorded);
   void depend_on(Dependencies& dependencies, const Launch& launch) const;
@@ -50,10 +51,10 @@ class CpuQueue final : public LaunchQueue {
   std::unique_ptr<Engine> engine_;
   std::int64_t num_submitted_ = 0;
   std::int64_t num_launches_ = 0;
-  std::shared_ptr<LaunchState> barrier_;                           // the last one
-  std::vector<std::shared_ptr<LaunchState>> last_on_stream_;       // since the barrier
+  std::shared_ptr<LaunchState> barrier_;                      // the last one
+  std::vector<std::shared_ptr<LaunchState>> last_on_stream_;  // since the barrier
   std::vector<std::shared_ptr<LaunchState>> since_barrier_;
-  std::map<NodeId, std::shared_ptr<LaunchState>> by_node_;         // since the barrier
+  std::map<NodeId, std::shared_ptr<LaunchState>> by_node_;  // of this run
   std::optional<Recorded> recording_;
 };
 
