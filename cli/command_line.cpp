@@ -1,0 +1,250 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <map>
+#include <new>
+#include <stdexcept>
+
+#include "cli/bench_sync.h"
+#include "cli/cuda_machine.h"
+#include "cli/doctor.h"
+#include "cli/output_form.h"
+#include "cli/version.h"
+
+namespace tileweave::cli {
+namespace {
+
+constexpr const char* kCommand = "tileweave";
+
+constexpr const char* kExamples = R"(
+Examples:
+  tileweave doctor                       what this machine can do
+  tileweave doctor --device cuda --json  the GPU alone, for a program
+  tileweave bench sync                   what a hop costs on the GPU, for every kind of edge
+  tileweave bench sync --device cpu --quick
+
+Exit status: 0, 1 when a verb failed, 2 for arguments that make no sense, 130 after Ctrl-C.)";
+
+constexpr const char* kDoctorHelp = R"(
+With a GPU, doctor measures whether the launch order is kept and stores that finding for this GPU
+and driver in launch_order.json: in the folder given by --cache, else in $XDG_CACHE_HOME/tileweave,
+else in ~/.cache/tileweave. That it cannot be stored is a warning.
+
+Examples:
+  tileweave doctor
+  tileweave doctor --device cpu --json
+  tileweave doctor --device cuda --cache /var/cache/tileweave)";
+
+constexpr const char* kBenchHelp = R"(
+Examples:
+  tileweave bench sync
+  tileweave bench sync --device cpu --quick)";
+
+constexpr const char* kBenchSyncHelp = R"(
+A hop is one dependent kernel of a chain; all arms run the same chain, in turn. On --device cpu the
+numbers are those of the emulated device's scheduler and say nothing about a GPU.
+
+Examples:
+  tileweave bench sync
+  tileweave bench sync --repeat 100 --json > hops.json
+  tileweave bench sync --device cpu --quick)";
+
+/// Arguments that make no sense; `verb` is what the user should ask for help about.
+class UsageError : public std::runtime_error {
+ public:
+  UsageError(const std::string& sentence, std::string verb)
+      : std::runtime_error(sentence), verb_(std::move(verb)) {}
+  const std::string& verb() const { return verb_; }
+
+ private:
+  std::string verb_;
+};
+
+/// Error messages of the parser and of the system may have several lines.
+std::string one_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// "tileweave bench sync" for the innermost verb that was parsed.
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+}
+
+class CommandLine {
+ public:
+  CommandLine(std::ostream& out, std::ostream& err) : out_(out), err_(err) {
+    app_.footer(kExamples);
+    app_.set_help_flag("-h,--help", "Print this help");
+    app_.set_version_flag("--version", [] {
+      return fmt::format("{} {} (devices: cpu{})", kCommand, kVersion,
+                         cuda_build() == CudaBuild::kWith ? ", cuda" : "");
+    });
+    add_doctor();
+    add_bench();
+  }
+
+  int run(const std::vector<std::string>& arguments) {
+    try {
+      parse(arguments);
+      verbs_.at(innermost())();
+      // A full disk shows only here.
+      if (!out_.flush()) throw std::runtime_error("standard output cannot be written");
+      return kSuccess;
+    } catch (const CLI::CallForHelp&) {
+      return print(app_.help());
+    } catch (const CLI::CallForVersion& version) {
+      return print(std::string(version.what()) + "\n");
+    } catch (const UsageError& error) {
+      err_ << fmt::format("{}: {}; see {} --help\n", error.verb(), one_line(error.what()),
+                          error.verb());
+      return kUsageError;
+    } catch (const std::bad_alloc&) {
+      return fail("out of memory");
+    } catch (const std::exception& error) {
+      return fail(one_line(error.what()));
+    }
+  }
+
+ private:
+  void add_doctor() {
+    CLI::App* verb = app_.add_subcommand("doctor", "Checks what this machine can do for plans");
+    verb->footer(kDoctorHelp);
+    verb->add_option("--device", doctor_.device, "cpu or cuda; both unless given")
+        ->check(CLI::IsMember({"cpu", "cuda"}));
+    verb->add_option("--cache", doctor_.cache_folder, "Folder for the finding about launch order")
+        ->type_name("FOLDER")
+        ->check(not_empty());
+    add_json(verb);
+    prepare(verb, [this] {
+      doctor_.form = form_;
+      doctor(doctor_, out_, err_);
+    });
+  }
+
+  void add_bench() {
+    CLI::App* bench = app_.add_subcommand("bench", "Measures this machine");
+    bench->footer(kBenchHelp);
+    prepare(bench, [] {});  // parse() has asked for one of its verbs
+    CLI::App* sync = bench->add_subcommand("sync", "Measures a hop for every kind of edge");
+    sync->footer(kBenchSyncHelp);
+    sync->add_option("--device", bench_sync_.device, "cpu (emulated) or cuda")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->capture_default_str();
+    CLI::Option* repeat =
+        sync->add_option("--repeat", bench_sync_.repeat, "Measurements of every arm")
+            ->check(CLI::Range(1, kMostRepeats))
+            ->type_name("N")
+            ->capture_default_str();
+    const std::string quick_help =
+        fmt::format("A chain of {} kernels, {} measurements unless --repeat is given", kQuickHops,
+                    kQuickRepeats);
+    CLI::Option* quick = sync->add_flag("--quick", quick_help);
+    add_json(sync);
+    prepare(sync, [this, repeat, quick] {
+      if (quick->count() != 0) bench_sync_.hops = kQuickHops;
+      if (quick->count() != 0 && repeat->count() == 0) bench_sync_.repeat = kQuickRepeats;
+      bench_sync_.form = form_;
+      bench_sync(bench_sync_, out_);
+    });
+  }
+
+  static CLI::Validator not_empty() {
+    return CLI::Validator(
+        [](std::string& text) { return text.empty() ? std::string("is empty") : std::string(); },
+        "");
+  }
+
+  void add_json(CLI::App* verb) {
+    verb->add_flag_callback(
+        "--json", [this] { form_ = OutputForm::kJson; },
+        "One JSON object on standard output, everything else on standard error");
+  }
+
+  /// What is left over of the arguments is named by parse(), in our words.
+  void prepare(CLI::App* verb, std::function<void()> run) {
+    verb->set_help_flag("-h,--help", "Print this help");
+    verb->allow_extras();
+    verb->require_subcommand(0, 1);
+    verbs_[verb] = std::move(run);
+  }
+
+  const CLI::App* innermost() const {
+    const CLI::App* at = &app_;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands().back();
+    return at;
+  }
+
+  void parse(const std::vector<std::string>& arguments) {
+    app_.allow_extras();
+    app_.require_subcommand(0, 1);
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    try {
+      app_.parse(reversed);
+    } catch (const CLI::CallForHelp&) {
+      throw;
+    } catch (const CLI::CallForVersion&) {
+      throw;
+    } catch (const CLI::ParseError& error) {
+      throw UsageError(error.what(), full_name(*innermost()));
+    }
+    const CLI::App* verb = innermost();
+    const std::vector<std::string> left = app_.remaining(/*recurse=*/true);
+    const bool takes_verb = !verb->get_subcommands({}).empty();
+    if (!left.empty()) {
+      const bool is_option = left.front().starts_with("-");
+      throw UsageError(fmt::format("unknown {} `{}`",
+                                   is_option    ? "option"
+                                   : takes_verb ? "verb"
+                                                : "argument",
+                                   left.front()),
+                       full_name(*verb));
+    }
+    if (takes_verb) {
+      throw UsageError(fmt::format("a verb is missing: {}", verbs_of(*verb)), full_name(*verb));
+    }
+  }
+
+  static std::string verbs_of(const CLI::App& app) {
+    std::string names;
+    for (const CLI::App* verb : app.get_subcommands({})) {
+      names += (names.empty() ? "" : " or ") + verb->get_name();
+    }
+    return names;
+  }
+
+  int print(const std::string& text) {
+    out_ << text;
+    return out_.flush() ? kSuccess : fail("standard output cannot be written");
+  }
+
+  int fail(const std::string& sentence) {
+    err_ << fmt::format("{}: {}\n", full_name(*innermost()), sentence);
+    if (form_ == OutputForm::kJson) out_ << to_text({{"error", sentence}}) << std::flush;
+    return kFailure;
+  }
+
+  std::ostream& out_;
+  std::ostream& err_;
+  CLI::App app_{"Checks and measures this machine for plans of tile-synchronised kernels.",
+                kCommand};
+  OutputForm form_ = OutputForm::kTable;
+  DoctorOptions doctor_;
+  BenchSyncOptions bench_sync_;
+  std::map<const CLI::App*, std::function<void()>> verbs_;
+};
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  return CommandLine(out, err).run(arguments);
+}
+
+}  // namespace tileweave::cli

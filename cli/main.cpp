@@ -1,0 +1,15 @@
+// The `tileweave` command: everything but the process itself is in command_line.cpp.
+#include <cstddef>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/interrupt.h"
+
+int main(int argc, char** argv) {
+  tileweave::cli::exit_on_interrupt();
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) arguments.emplace_back(argv[i]);
+  return tileweave::cli::run_command(arguments, std::cout, std::cerr);
+}

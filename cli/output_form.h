@@ -1,0 +1,20 @@
+// How a verb writes its result: a table for people or one JSON object for programs.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tileweave::cli {
+
+enum class OutputForm : std::uint8_t { kTable, kJson };
+
+/// Keeps members in the order in which they were added.
+using Json = nlohmann::ordered_json;
+
+/// One object and a line break. Bytes that are not UTF-8 (a file name, say) become U+FFFD.
+inline std::string to_text(const Json& json) {
+  return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tileweave::cli
