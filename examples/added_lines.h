@@ -8,11 +8,13 @@
 
 namespace examples {
 
-/// `source` is a path from the root of the repository, `compiled_as` what the compiler was told
-/// (__FILE__). Looks there, then in every folder above the running program; empty if nowhere.
+/// `source` is a path from the root of the repository, `compiled_as` the __FILE__ of a file beside
+/// it. Looks there, then in every folder above the running program; empty if nowhere.
 inline std::filesystem::path find_source(const std::string& source, const char* compiled_as) {
   std::error_code ignored;
-  if (std::filesystem::exists(compiled_as, ignored)) return compiled_as;
+  const std::filesystem::path beside =
+      std::filesystem::path(compiled_as).parent_path() / std::filesystem::path(source).filename();
+  if (std::filesystem::exists(beside, ignored)) return beside;
   std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored);
   while (folder.has_relative_path()) {
     folder = folder.parent_path();
