@@ -1,8 +1,11 @@
 #include "tileweave/runtime/loader.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tileweave/core/error.h"
+#include "tileweave/plan/contract_check.h"
+#include "tileweave/plan/grounds.h"
 
 namespace tileweave {
 namespace {
@@ -45,6 +48,19 @@ void measure_resources(NodeSpec& node, const Device& device) {
           "the plan's residency must equal the device's occupancy",
           "kernel `" + kernel.name + "`: " + std::to_string(ours) + " blocks per SM by plan, " +
               std::to_string(theirs) + " by the device");
+}
+
+Schedule unchecked_schedule(const Plan& plan, VerifyOptions how) {
+  how.starvation = StarvationCheck::kOff;
+  const ContractReport contract = check_contract(plan);
+  GroundedSchedule asked(plan, how);
+  for (NodeId id = 0; id < static_cast<NodeId>(plan.nodes().size()); ++id) {
+    std::vector<DataEdge> edges;
+    std::copy_if(contract.edges.begin(), contract.edges.end(), std::back_inserter(edges),
+                 [&](const DataEdge& edge) { return edge.to == id; });
+    asked.add(id, edges);
+  }
+  return asked.schedule();
 }
 
 std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,

@@ -10,6 +10,7 @@
 #include "tileweave/plan/happens_before.h"
 #include "tileweave/plan/plan.h"
 #include "tileweave/plan/verdict.h"
+#include "tileweave/plan/verify.h"
 #include "tileweave/runtime/device.h"
 #include "tileweave/runtime/run_options.h"
 #include "tileweave/runtime/sync_state.h"
@@ -20,6 +21,10 @@ namespace tileweave {
 /// compares the plan's residency with the device's own occupancy calculation. Throws Error naming
 /// the kernel when they differ.
 void measure_resources(NodeSpec& node, const Device& device);
+
+/// Streams and dependencies as a plan asks for them, whatever verify() has to say about it: for
+/// runs with the contract check off.
+Schedule unchecked_schedule(const Plan& plan, VerifyOptions how);
 
 /// Arrivals per data tile that the producers among `nodes` make in one run.
 std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,

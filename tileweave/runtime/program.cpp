@@ -61,6 +61,8 @@ void Program::Impl::load() {
   verdict = verify(*plan, how);
   if (options.contracts == ContractCheck::kOn) {
     throw_if_faulty(verdict, *plan);
+  } else if (!verdict.ok()) {
+    verdict.schedule = unchecked_schedule(*plan, how);
   }
   schedule = options.mode == Mode::kSerial ? serial_schedule(*plan) : verdict.schedule;
   // Offsets come from the overlapped schedule in both modes: serial order is the stronger one.
@@ -129,8 +131,7 @@ Launch Program::Impl::launch_of(NodeId id) {
 
   Addresses addresses;
   for (const OperandSpec& operand : spec.operands) {
-    addresses.operands.push_back(arena +
-                                 memory.tensor_offset[static_cast<std::size_t>(operand.tensor)]);
+    addresses.operands.push_back(address_of(operand.tensor));
   }
   addresses.scratch = spec.scratch_bytes > 0 ? arena + memory.scratch_offset[index] : nullptr;
   if (spec.make_args) launch.args = spec.make_args(addresses);
@@ -165,6 +166,7 @@ void Program::Impl::make_launches() {
     }
     if (signalled) updates.push_back(SyncState::update_of(sync));
   }
+  if (updates.empty()) return;  // nothing counts
   Launch last = state.base_update(base_update_id(), updates);
   for (NodeId id = 0; id < base_update_id(); ++id) last.after.push_back({id, Release::kCompleted});
   launches.push_back(std::move(last));
