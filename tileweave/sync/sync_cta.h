@@ -84,6 +84,8 @@ class SyncCta {
     ticket = atomics_.broadcast(ticket);
     if (ticket < static_cast<std::uint64_t>(h.num_works)) return ticket;
     wait_for_grid_dependency();  // a block that got no work at all must not return before
+    if (has_work_) flush_record();
+    record_.begin_ns = 0;  // and leaves no record
     return -1;
   }
 
@@ -169,11 +171,12 @@ class SyncCta {
 
   /// Ends the trace record of the current work and starts the next one's (persistent blocks).
   TW_HOST_DEVICE void set_work(std::int64_t work) {
-    if (context_.header.records != nullptr && record_.wait_ns + record_.signal_ns != 0) {
+    if (context_.header.records != nullptr && has_work_) {
       flush_record();
       record_ = TileRecord{};
       record_.begin_ns = atomics_.now_ns();
     }
+    has_work_ = true;
     record_.work = static_cast<std::uint32_t>(work);
     atomics_.on_work(work);
   }
@@ -211,7 +214,8 @@ class SyncCta {
   Atomics atomics_;
   TileRecord record_{};
   bool grid_waited_ = false;
-  bool aborted_ = false;  // lane 0: the run was aborted before this block began
+  bool has_work_ = false;  // set_work was called
+  bool aborted_ = false;   // lane 0: the run was aborted before this block began
 };
 
 }  // namespace tileweave
