@@ -1,24 +1,11 @@
 // Overlapped and serial runs of random plans against their evaluation on the host.
 #include <gtest/gtest.h>
 
+#include "tests/runtime/devices.h"
 #include "tests/runtime/property.h"
 
 namespace tileweave {
 namespace {
-
-DeviceLimits emulated(std::int32_t num_sms) {
-  DeviceLimits limits = h200_limits();
-  limits.name = "emulated";
-  limits.num_sms = num_sms;
-  return limits;
-}
-
-std::unique_ptr<Device> open(CpuOptions options) {
-  if (options.num_sms > 0) options.limits = emulated(options.num_sms);
-  std::unique_ptr<Device> device = open_cpu_device(options);
-  add_tile_mix_cpu(device->kernels());
-  return device;
-}
 
 struct Coverage {
   std::int32_t plans = 0;
@@ -40,17 +27,16 @@ void count(const Verdict& verdict, Coverage& coverage) {
 /// not, with and without reuse of buffers: drawn from the seed.
 void explore(std::uint64_t seed, std::int32_t num_sms, Coverage& coverage) {
   SCOPED_TRACE("seed " + std::to_string(seed) + " on " + std::to_string(num_sms) + " SMs");
-  const LaunchOrder launch_order =
-      seed % 3 == 0 ? LaunchOrder::kTrusted : LaunchOrder::kNotTrusted;
-  const MixPlan mix = random_plan({.seed = seed,
-                                   .wait_first = launch_order == LaunchOrder::kTrusted
-                                                     ? WaitFirst::kLeftOut
-                                                     : WaitFirst::kAllowed});
+  const LaunchOrder launch_order = seed % 3 == 0 ? LaunchOrder::kTrusted : LaunchOrder::kNotTrusted;
+  const MixPlan mix =
+      random_plan({.seed = seed,
+                   .wait_first = launch_order == LaunchOrder::kTrusted ? WaitFirst::kLeftOut
+                                                                       : WaitFirst::kAllowed});
   const double delays = seed % 4 == 0 ? 0.0 : static_cast<double>(seed % 4) * 0.15;
-  const std::unique_ptr<Device> device = open({.way = CpuWay::kExplore,
-                                               .num_sms = num_sms,
-                                               .seed = seed + 1000,
-                                               .delay_probability = delays});
+  const std::unique_ptr<Device> device = open_mix_device({.way = CpuWay::kExplore,
+                                                          .num_sms = num_sms,
+                                                          .seed = seed + 1000,
+                                                          .delay_probability = delays});
   RunOptions options{.submit = seed % 2 == 0 ? Submit::kGraph : Submit::kEager,
                      .launch_order = launch_order,
                      .reuse = seed % 5 == 0 ? BufferReuse::kOff : BufferReuse::kOn};
@@ -77,11 +63,12 @@ void explore_all(std::uint64_t first, std::uint64_t last) {
 }
 
 void throughput_all(std::uint64_t first, std::uint64_t last) {
-  const std::unique_ptr<Device> cores = open({});
+  const std::unique_ptr<Device> cores = open_mix_device({});
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed) + " on threads");
     const std::unique_ptr<Device> device =
-        seed % 2 == 0 ? open({.num_sms = static_cast<std::int32_t>(2 + seed % 3)}) : nullptr;
+        seed % 2 == 0 ? open_mix_device({.num_sms = static_cast<std::int32_t>(2 + seed % 3)})
+                      : nullptr;
     const MixPlan mix = random_plan({.seed = seed});
     for (const Mode mode : {Mode::kOverlap, Mode::kSerial}) {
       ASSERT_TRUE(runs_like_the_oracle(
@@ -102,10 +89,8 @@ TEST(OverlapProperty, PlansOnThreadsGiveTheBitsOfTheHost) {
 TEST(OverlapProperty, CheckingViewsFindNothingToSayAboutRandomPlans) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const std::unique_ptr<Device> device = open({.way = CpuWay::kExplore,
-                                                 .num_sms = 3,
-                                                 .seed = seed,
-                                                 .check_views = CheckViews::kOn});
+    const std::unique_ptr<Device> device = open_mix_device(
+        {.way = CpuWay::kExplore, .num_sms = 3, .seed = seed, .check_views = CheckViews::kOn});
     const MixPlan mix = random_plan({.seed = seed});
     ASSERT_TRUE(runs_like_the_oracle(*device, mix, {}));
   }
@@ -114,7 +99,7 @@ TEST(OverlapProperty, CheckingViewsFindNothingToSayAboutRandomPlans) {
 TEST(OverlapProperty, ModelledRunsComputeTheSameBits) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const std::unique_ptr<Device> device = open({.way = CpuWay::kModel, .num_sms = 5});
+    const std::unique_ptr<Device> device = open_mix_device({.way = CpuWay::kModel, .num_sms = 5});
     const MixPlan mix = random_plan({.seed = seed});
     ASSERT_TRUE(runs_like_the_oracle(*device, mix, {}));
   }

@@ -1,5 +1,5 @@
-// The property that everything rests on: a plan gives the bits of its host evaluation, run after run,
-// whatever the mode, the submission, the device and the admission order.
+// The property that everything rests on: a plan gives the bits of its host evaluation, run after
+// run, whatever the mode, the submission, the device and the admission order.
 #pragma once
 
 #include <gtest/gtest.h>

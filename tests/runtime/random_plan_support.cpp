@@ -160,13 +160,10 @@ class PlanMaker {
   EdgePolicy random_edge() {
     const std::int64_t kind = random_.below(10);
     EdgePolicy edge;
-    edge.kind = kind == 0   ? EdgeKind::kFull
-                : kind == 1 ? EdgeKind::kProgrammatic
-                            : EdgeKind::kTile;
-    edge.start = std::vector<StartRule>{StartRule::kNone, StartRule::kNone, StartRule::kWaitAll,
-                                        StartRule::kLaunchCompletion,
-                                        StartRule::kWaitFirst}[static_cast<std::size_t>(
-        random_.below(5))];
+    edge.kind = kind == 0 ? EdgeKind::kFull : kind == 1 ? EdgeKind::kProgrammatic : EdgeKind::kTile;
+    edge.start = std::vector<StartRule>{
+        StartRule::kNone, StartRule::kNone, StartRule::kWaitAll, StartRule::kLaunchCompletion,
+        StartRule::kWaitFirst}[static_cast<std::size_t>(random_.below(5))];
     if (edge.start == StartRule::kWaitFirst && options_.wait_first == WaitFirst::kLeftOut) {
       edge.start = StartRule::kLaunchCompletion;
     }
@@ -256,9 +253,8 @@ class PlanMaker {
     const std::int64_t num_outputs = random_.chance(0.25) ? 2 : 1;
     std::vector<std::int64_t> counts;
     for (std::int64_t o = 0; o < num_outputs; ++o) {
-      MixOperandSpec output = o == 0 && !partly_written_.empty() && random_.chance(0.7)
-                                  ? next_part()
-                                  : new_output();
+      MixOperandSpec output =
+          o == 0 && !partly_written_.empty() && random_.chance(0.7) ? next_part() : new_output();
       counts.push_back(output.kernel_tiles.count());
       node.outputs.push_back(std::move(output));
     }
@@ -302,10 +298,9 @@ class PlanMaker {
   MixOperandSpec next_part() {
     PartlyWritten& value = partly_written_.front();
     const TensorId id = value.tensor;
-    MixOperandSpec output{
-        .tensor = id,
-        .kernel_tiles = TileSet::loose_table(mix_.plan.tensors()[id].spec.shape,
-                                             value.parts.back())};
+    MixOperandSpec output{.tensor = id,
+                          .kernel_tiles = TileSet::loose_table(mix_.plan.tensors()[id].spec.shape,
+                                                               value.parts.back())};
     value.parts.pop_back();
     if (value.parts.empty()) {
       values_.push_back({id, position_});
@@ -318,12 +313,14 @@ class PlanMaker {
     const std::size_t room = kMaxMixOperands - node.outputs.size();
     const std::vector<std::size_t> found = readable(before);
     const auto wanted = static_cast<std::size_t>(
-        is_chain_ ? 1 : random_.between(1, static_cast<std::int64_t>(std::min<std::size_t>(room, 4))));
+        is_chain_ ? 1
+                  : random_.between(1, static_cast<std::int64_t>(std::min<std::size_t>(room, 4))));
     for (std::size_t i = 0; i < wanted && !found.empty(); ++i) {
       // The newest ones are read most, so that long chains come about.
-      const std::size_t v = is_chain_ || random_.chance(0.5)
-                                ? found[found.size() - 1 - std::min<std::size_t>(i, found.size() - 1)]
-                                : random_.pick(found);
+      const std::size_t v =
+          is_chain_ || random_.chance(0.5)
+              ? found[found.size() - 1 - std::min<std::size_t>(i, found.size() - 1)]
+              : random_.pick(found);
       values_[v].read = true;
       const TensorId id = values_[v].tensor;
       const bool twice = std::any_of(node.inputs.begin(), node.inputs.end(),
@@ -333,7 +330,8 @@ class PlanMaker {
     }
     if (node.inputs.empty() || (node.inputs.size() < room && random_.chance(0.1))) {
       const State& state = random_.pick(states_);
-      const TensorId id = node.inputs.empty() || state.written_at >= position_ ? tick_ : state.tensor;
+      const TensorId id =
+          node.inputs.empty() || state.written_at >= position_ ? tick_ : state.tensor;
       node.inputs.push_back(random_input(id, node.num_works));
     }
     if (node.inputs.size() < room && random_.chance(0.3)) {

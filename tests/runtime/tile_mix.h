@@ -3,9 +3,9 @@
 //
 // A work reads all elements of its input kernel tiles, in order, into one 32-bit hash, and writes
 // every element of its output kernel tiles from (hash, element). Any number of inputs and outputs
-// (together at most kMaxMixOperands, all u32), each with a kernel tiling and a work -> tiles relation
-// of its own. Inputs have sync slots 0, 1, ..., outputs those that follow. One kernel source for both
-// devices (tile_mix_kernel.h). Variants break the contract on purpose (MixFault).
+// (together at most kMaxMixOperands, all u32), each with a kernel tiling and a work -> tiles
+// relation of its own. Inputs have sync slots 0, 1, ..., outputs those that follow. One kernel
+// source for both devices (tile_mix_kernel.h). Variants break the contract on purpose (MixFault).
 #pragma once
 
 #include <cstdint>
@@ -64,6 +64,7 @@ struct MixNode {
   std::optional<EdgePolicy> edge = std::nullopt;
   MixFault fault = MixFault::kNone;
   std::int64_t fault_work = 0;
+  TensorId fault_switch = kNoTensor;  // constant of one word: the fault happens while it is not 0
   std::uint32_t delay_seed = 0;
   std::uint32_t max_delay_ns = 0;  // busy loop of up to this long before each work's first wait
 };

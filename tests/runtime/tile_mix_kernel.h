@@ -1,7 +1,8 @@
 // The tile-mix kernel: one source for the emulated device and for a GPU.
 //
 // Every lane reads every input element itself, so each lane's view of memory is tested; lanes share
-// the writing. `Views` is told of every box before it is touched (checking views; nothing on a GPU).
+// the writing. `Views` is told of every box before it is touched (checking views; nothing on a
+// GPU).
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct MixArgs {
   std::int64_t num_works;
   std::int64_t num_blocks;
   std::int64_t fault_work;
+  const std::uint32_t* fault_switch;  // null: always on
   MixFault fault;
   MixOrder taking;
   std::uint32_t delay_seed;
@@ -82,15 +84,16 @@ class TileMix {
     return args_.taking == MixOrder::kClaimed ? sync_.claim() : at + args_.num_blocks;
   }
   TW_HOST_DEVICE bool faulty(MixFault fault, std::int64_t work) const {
-    return args_.fault == fault && args_.fault_work == work;
+    return args_.fault == fault && args_.fault_work == work &&
+           (args_.fault_switch == nullptr || *args_.fault_switch != 0);
   }
 
   TW_HOST_DEVICE const std::int32_t* section(int operand) const {
     return args_.tables + args_.operands[operand].table;
   }
   TW_HOST_DEVICE MixTile tile(int operand, std::int32_t index) const {
-    const std::int32_t* entry = section(operand) + args_.num_works + 1 +
-                                static_cast<std::int64_t>(index) * kMixEntryWords;
+    const std::int32_t* entry =
+        section(operand) + args_.num_works + 1 + static_cast<std::int64_t>(index) * kMixEntryWords;
     MixTile t;
     t.coord.num_axes = entry[0];
     t.box.begin.num_axes = t.box.size.num_axes = args_.operands[operand].num_axes;

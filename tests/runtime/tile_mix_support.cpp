@@ -162,12 +162,17 @@ NodeId add_mix(MixPlan& mix, MixNode node) {
                                               .kind = TensorKind::kConstant});
   mix.uploads.push_back({described, {tables.begin(), tables.end()}});
   spec.operands.push_back({.tensor = described, .when = ReadTime::kPrologue});
-  spec.make_args = [args, num_operands](const Addresses& at) mutable {
+  const bool has_switch = node.fault_switch != kNoTensor;
+  if (has_switch) {
+    spec.operands.push_back({.tensor = node.fault_switch, .when = ReadTime::kPrologue});
+  }
+  spec.make_args = [args, num_operands, has_switch](const Addresses& at) mutable {
     for (int i = 0; i < num_operands; ++i) {
       args.operands[i].ptr = static_cast<std::uint32_t*>(at.operands[static_cast<std::size_t>(i)]);
     }
     args.tables =
         static_cast<const std::int32_t*>(at.operands[static_cast<std::size_t>(num_operands)]);
+    if (has_switch) args.fault_switch = static_cast<const std::uint32_t*>(at.operands.back());
     return to_bytes(args);
   };
   const NodeId id = mix.plan.add(std::move(spec));
@@ -220,8 +225,9 @@ void MixOracle::run() {
     // States may be read and written by one node: all of its reads come first, work by work.
     for (std::int64_t w = 0; w < spec.num_works; ++w) {
       std::uint32_t hash = mix32(mix_.nodes[n].salt, static_cast<std::uint32_t>(w));
-      for (std::size_t o = 0; o + 1 < spec.operands.size(); ++o) {  // the last one is the tables
+      for (std::size_t o = 0; o < spec.operands.size(); ++o) {
         const OperandSpec& operand = spec.operands[o];
+        if (operand.sync_slot < 0) continue;  // tables and switches
         const Tensor& tensor = mix_.plan.tensors()[operand.tensor];
         auto& values = values_[static_cast<std::size_t>(operand.tensor)];
         std::uint32_t nth = 0;
@@ -232,8 +238,7 @@ void MixOracle::run() {
             for (const std::size_t e : elements) hash = mix32(hash, values[e]);
             continue;
           }
-          const std::uint32_t of_tile =
-              mix32(hash, static_cast<std::uint32_t>(o) * 1000 + nth++);
+          const std::uint32_t of_tile = mix32(hash, static_cast<std::uint32_t>(o) * 1000 + nth++);
           for (std::size_t e = 0; e < elements.size(); ++e) {
             values[elements[e]] = mix32(of_tile, static_cast<std::uint32_t>(e));
           }
