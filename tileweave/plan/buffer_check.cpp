@@ -158,11 +158,10 @@ class SharedBufferCheck {
         for (const std::int64_t writer : writers[k]) {
           for (const std::int64_t user : users[static_cast<std::size_t>(used)]) {
             if (fault) return;
-            const bool ordered = use.node == write.node
-                                     ? user == writer
-                                     : use.node < write.node &&
-                                           comes_before(before, use, user, used,
-                                                        {write.node, writer});
+            const bool ordered = use.node == write.node ? user == writer
+                                                        : use.node < write.node &&
+                                                              comes_before(before, use, user, used,
+                                                                           {write.node, writer});
             if (!ordered) {
               fault = fault_of(use, user, write, writer, intersect(box, used_tiles.box(used)));
             }

@@ -1,12 +1,12 @@
 // WorkGraph: which works wait for which works, through the data tiles between them.
 //
 // Enumerated from the maps of all operands that take part in synchronisation (tiled tensor, sync
-// slot), node by node in plan order. Knows nothing of streams and schedules: what it says holds in
-// every run, because a wait ends only when all arrivals on its tile are there (verify() checks
-// that arrivals equal targets). What a kernel promises: a work passes all its waits before its first
-// signal and touches no tensor of the plan after its last one; in between, a signal speaks only for
-// the kernel tile it is for. So a work has been waited for when all of its signals have. Works are
-// deduplicated by what they wait for. The plan must outlive it.
+// slot), node by node in plan order; it holds whatever the schedule, because a wait ends only when
+// all arrivals on its tile are there (verify() checks that arrivals equal targets). What a kernel
+// promises: a work passes all its waits before its first signal and touches no tensor of the plan
+// after its last one; in between, a signal speaks only for the kernel tile it is for. So a work has
+// been waited for when all of its signals have. Works are deduplicated by what they wait for. The
+// plan must outlive it.
 #pragma once
 
 #include <compare>
