@@ -1,0 +1,56 @@
+// The command on a machine with a GPU.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "cli/command_line.h"
+#include "tests/cli/command.h"
+#include "tileweave/runtime/launch_order_record.h"
+
+namespace tileweave::cli {
+namespace {
+
+TEST(DoctorOnAGpu, CountsTheLaunchOrderAndStoresIt) {
+  Command command({"doctor", "--device", "cuda", "--json"});
+  command.start();
+  const CommandResult result = command.finish();
+  ASSERT_EQ(result.status, kSuccess) << result.err;
+  EXPECT_EQ(result.err, "");
+  const auto report = nlohmann::json::parse(result.out);
+  std::set<std::string> names;
+  for (const auto& finding : report.at("findings")) names.insert(finding.at("name"));
+  for (const char* name :
+       {"GPU", "driver", "CUDA runtime", "shared memory", "queues", "memory operations in graphs",
+        "green contexts", "peer access", "launch order", "launch order kept"}) {
+    EXPECT_EQ(names.count(name), 1U) << name << " is missing in " << result.out;
+  }
+  const auto& order = report.at("launch_order");
+  EXPECT_GE(order.at("equal").at("launches").get<std::int64_t>(), kLaunchesToTrust);
+  EXPECT_GE(order.at("unequal").at("launches").get<std::int64_t>(), kLaunchesToTrust);
+  const LaunchOrder stored =
+      stored_launch_order(order.at("gpu").get<std::string>(), order.at("driver").get<std::string>(),
+                          order.at("stored_in").get<std::string>());
+  EXPECT_EQ(stored == LaunchOrder::kTrusted, order.at("trusted").get<bool>());
+}
+
+TEST(DoctorOnAGpu, WarnsAndGoesOnWhereTheCacheCannotBeWritten) {
+  const CommandResult result = run({"doctor", "--device", "cuda", "--cache", "/dev/null/x"});
+  EXPECT_EQ(result.status, kSuccess) << result.err;
+  EXPECT_EQ(result.err.rfind("tileweave doctor: warning: ", 0), 0U) << result.err;
+}
+
+TEST(BenchSyncOnAGpu, MeasuresEveryArm) {
+  const CommandResult result = run({"bench", "sync", "--quick", "--json"});
+  ASSERT_EQ(result.status, kSuccess) << result.err;
+  const auto report = nlohmann::json::parse(result.out);
+  EXPECT_EQ(report.at("device"), "cuda");
+  EXPECT_GE(report.at("arms").size(), 4U);
+  for (const auto& arm : report.at("arms")) {
+    EXPECT_GT(arm.at("median_us_per_hop").get<double>(), 0) << arm;
+  }
+}
+
+}  // namespace
+}  // namespace tileweave::cli
