@@ -35,26 +35,35 @@ Block::Block(FiberPool& pool, LaunchState* launch, LaneHost* host, std::int64_t 
       check_views_(check_views) {
   lanes_.reserve(static_cast<std::size_t>(num_lanes));
   for (int i = 0; i < num_lanes; ++i) lanes_.push_back(std::make_unique<BlockLane>(*this, i, pool));
+  for (const auto& lane : lanes_) lane->fiber_->start(&BlockLane::entry, lane.get());
 }
 
 std::unique_ptr<Block> Block::make(FiberPool& pool, const Setup& setup) {
-  // By value into registers: the nursery must not read what another context wrote.
-  LaunchState* launch = setup.launch;
-  LaneHost* host = setup.host;
-  const std::int64_t index = setup.index;
-  const std::uint32_t sm = setup.sm;
-  const int num_lanes = setup.num_lanes;
-  const CheckViews check_views = setup.check_views;
-  struct Visit {
-    explicit Visit(FiberPool& p) : pool(p) { pool.enter_nursery(); }
-    ~Visit() { pool.leave_nursery(); }
-    FiberPool& pool;
-  } visit(pool);
-  return std::unique_ptr<Block>(new Block(pool, launch, host, index, sm, num_lanes, check_views));
+  // By value: the nursery must not read what another context wrote.
+  return std::unique_ptr<Block>(make_in_nursery(pool, setup.launch, setup.host, setup.index,
+                                                setup.sm, setup.num_lanes, setup.check_views));
+}
+
+// Not instrumented itself: ThreadSanitizer keeps one call stack per context, and this function
+// begins in one and ends in the other.
+TW_UNSEEN_BY_TSAN Block* Block::make_in_nursery(FiberPool& pool, LaunchState* launch,
+                                                LaneHost* host, std::int64_t index,
+                                                std::uint32_t sm, int num_lanes,
+                                                CheckViews check_views) {
+  pool.enter_nursery();
+  Block* block = nullptr;
+  try {
+    block = new Block(pool, launch, host, index, sm, num_lanes, check_views);
+  } catch (...) {
+    pool.leave_nursery();
+    throw;
+  }
+  pool.leave_nursery();
+  return block;
 }
 
 BlockLane::BlockLane(Block& block, int lane, FiberPool& pool)
-    : block_(block), lane_(lane), pool_(pool), fiber_(pool.take(&BlockLane::entry, this)) {}
+    : block_(block), lane_(lane), pool_(pool), fiber_(pool.take()) {}
 
 BlockLane::~BlockLane() {
   pool_.give(std::move(fiber_));

@@ -171,6 +171,9 @@ class Block {
 
  private:
   friend class BlockLane;
+  static Block* make_in_nursery(FiberPool& pool, LaunchState* launch, LaneHost* host,
+                                std::int64_t index, std::uint32_t sm, int num_lanes,
+                                CheckViews check_views);
   Block(FiberPool& pool, LaunchState* launch, LaneHost* host, std::int64_t index, std::uint32_t sm,
         int num_lanes, CheckViews check_views);
 

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tileweave/core/error.h"
@@ -31,28 +33,51 @@ FiberStack::~FiberStack() {
   munmap(mapping_, mapping_size_);
 }
 
+void FiberStack::renew() {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::array<unsigned char, 64> resident;
+  std::size_t untouched = 0;  // bytes from the bottom
+  while (untouched < size_) {
+    const std::size_t pages = std::min(resident.size(), (size_ - untouched) / page);
+    mincore(bottom_ + untouched, pages * page, resident.data());
+    const auto touched = std::find_if(resident.begin(), resident.begin() + pages,
+                                      [](unsigned char flags) { return (flags & 1U) != 0; });
+    untouched += static_cast<std::size_t>(touched - resident.begin()) * page;
+    if (touched != resident.begin() + pages) break;
+  }
+  if (untouched == size_) return;
+  mmap(bottom_ + untouched, size_ - untouched, PROT_READ | PROT_WRITE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED, -1, 0);
+}
+
 FiberPool::FiberPool(std::size_t stack_bytes)
     : stack_bytes_(stack_bytes), nursery_(tsan_create()) {}
 
 FiberPool::~FiberPool() {
+  while (first_free_ != nullptr) {
+    const std::unique_ptr<Fiber> fiber(std::exchange(first_free_, first_free_->next_free_));
+  }
   tsan_destroy(nursery_);
 }
 
-std::unique_ptr<Fiber> FiberPool::take(Fiber::Entry entry, void* argument) {
-  std::unique_ptr<Fiber> fiber;
-  if (free_.empty()) {
-    fiber = std::make_unique<Fiber>(stack_bytes_);
-  } else {
-    fiber = std::move(free_.back());
-    free_.pop_back();
-  }
-  fiber->start(entry, argument);
+TW_UNSEEN_BY_TSAN Fiber* FiberPool::take_free() {
+  Fiber* fiber = first_free_;
+  if (fiber != nullptr) first_free_ = fiber->next_free_;
   return fiber;
 }
 
+std::unique_ptr<Fiber> FiberPool::take() {
+  std::unique_ptr<Fiber> fiber(take_free());
+  return fiber != nullptr ? std::move(fiber) : std::make_unique<Fiber>(stack_bytes_);
+}
+
 void FiberPool::give(std::unique_ptr<Fiber> fiber) {
-  // A second block on the same stack and in the same context would look ordered after the first.
-  if constexpr (!kTsan) free_.push_back(std::move(fiber));
+  keep_free(fiber.release());
+}
+
+TW_UNSEEN_BY_TSAN void FiberPool::keep_free(Fiber* fiber) {
+  fiber->next_free_ = first_free_;
+  first_free_ = fiber;
 }
 
 TW_UNSEEN_BY_TSAN void FiberPool::enter_nursery() {
@@ -64,7 +89,15 @@ TW_UNSEEN_BY_TSAN void FiberPool::leave_nursery() {
   tsan_switch(visitor_, SwitchOrder::kOrdered);
 }
 
-Fiber::Fiber(std::size_t stack_bytes) : stack_(stack_bytes), tsan_own_(tsan_create()) {
+Fiber::Fiber(std::size_t stack_bytes) : stack_(stack_bytes) {
+  make_context();
+}
+
+Fiber::~Fiber() {
+  if (tsan_own_ != nullptr) tsan_destroy(tsan_own_);
+}
+
+void Fiber::make_context() {
   getcontext(&own_);
   own_.uc_stack.ss_sp = stack_.bottom();
   own_.uc_stack.ss_size = stack_.size();
@@ -75,14 +108,19 @@ Fiber::Fiber(std::size_t stack_bytes) : stack_(stack_bytes), tsan_own_(tsan_crea
               static_cast<unsigned>(self >> 32), static_cast<unsigned>(self & 0xffffffffU));
 }
 
-Fiber::~Fiber() {
-  tsan_destroy(tsan_own_);
-}
-
-void Fiber::start(Entry entry, void* argument) {
+TW_UNSEEN_BY_TSAN void Fiber::start(Entry entry, void* argument) {
   entry_ = entry;
   argument_ = argument;
   finished_ = false;
+  if constexpr (kTsan) {
+    if (tsan_own_ != nullptr) {
+      // In the context and on the stack of its last run it would look ordered after that run.
+      tsan_destroy(tsan_own_);
+      stack_.renew();
+      make_context();
+    }
+  }
+  tsan_own_ = tsan_create();  // last: the context knows what its maker has done so far
 }
 
 TW_UNSEEN_BY_TSAN void Fiber::resume() {

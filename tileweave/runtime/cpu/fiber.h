@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "tileweave/runtime/cpu/sanitizer.h"
 
@@ -25,6 +24,9 @@ class FiberStack {
   ~FiberStack();
   FiberStack(const FiberStack&) = delete;
   FiberStack& operator=(const FiberStack&) = delete;
+
+  /// Fresh pages in place of those that were touched, for ThreadSanitizer a new stack.
+  void renew();
 
   std::byte* bottom() const { return bottom_; }
   std::size_t size() const { return size_; }
@@ -46,7 +48,8 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// The next resume() calls entry(argument).
+  /// The next resume() calls entry(argument). Call it in the nursery, after everything there that
+  /// the entry will look at.
   void start(Entry entry, void* argument);
   /// From the owning thread, outside the fiber: runs it until it suspends or finishes.
   void resume();
@@ -55,6 +58,8 @@ class Fiber {
   bool finished() const;
 
  private:
+  friend class FiberPool;
+  void make_context();
   static void trampoline(unsigned high, unsigned low);
   void main();
   void leave(void** fake_stack);
@@ -69,6 +74,7 @@ class Fiber {
   void* tsan_resumer_ = nullptr;
   const void* asan_resumer_bottom_ = nullptr;
   std::size_t asan_resumer_size_ = 0;
+  Fiber* next_free_ = nullptr;
 };
 
 /// Fibers of one thread, and the context from which ThreadSanitizer contexts are born.
@@ -81,8 +87,7 @@ class FiberPool {
 
   static constexpr std::size_t kDefaultStackBytes = 256 * 1024;
 
-  /// Call it in the nursery.
-  std::unique_ptr<Fiber> take(Fiber::Entry entry, void* argument);
+  std::unique_ptr<Fiber> take();
   void give(std::unique_ptr<Fiber> fiber);
 
   /// Between the two, everything the thread does counts as done by the nursery.
@@ -90,8 +95,11 @@ class FiberPool {
   void leave_nursery();
 
  private:
+  Fiber* take_free();
+  void keep_free(Fiber* fiber);
+
   std::size_t stack_bytes_;
-  std::vector<std::unique_ptr<Fiber>> free_;
+  Fiber* first_free_ = nullptr;  // taken in the nursery, given outside
   void* nursery_ = nullptr;
   void* visitor_ = nullptr;  // who entered the nursery
 };
