@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tileweave/plan/plan.h"
@@ -102,9 +103,24 @@ class MixOracle {
   const std::vector<std::uint32_t>& values(TensorId id) const {
     return values_[static_cast<std::size_t>(id)];
   }
+  /// What the host writes between runs.
+  void write(TensorId id, std::vector<std::uint32_t> values) {
+    values_[static_cast<std::size_t>(id)] = std::move(values);
+  }
 
  private:
-  const MixPlan& mix_;
+  /// One kernel tile that a work reads or writes, as positions in its tensor.
+  struct Touch {
+    TensorId tensor;
+    Access access;
+    std::uint32_t salt;  // of a write: which output and which of its tiles
+    std::vector<std::size_t> elements;
+  };
+  struct Work {
+    std::uint32_t salt;
+    std::vector<Touch> touches;
+  };
+  std::vector<Work> works_;  // of all nodes, in order
   std::vector<std::vector<std::uint32_t>> values_;
 };
 

@@ -189,16 +189,6 @@ void upload(Program& program, const MixPlan& mix) {
   for (const MixUpload& one : mix.uploads) program.write(one.tensor, one.values);
 }
 
-MixOracle::MixOracle(const MixPlan& mix) : mix_(mix) {
-  const TensorTable& tensors = mix.plan.tensors();
-  for (TensorId id = 0; id < tensors.size(); ++id) {
-    values_.emplace_back(static_cast<std::size_t>(tensors[id].spec.shape.volume()), 0U);
-  }
-  for (const MixUpload& one : mix.uploads) {
-    values_[static_cast<std::size_t>(one.tensor)] = one.values;
-  }
-}
-
 namespace {
 
 /// Row-major positions of the elements of `box` in a tensor of `shape`.
@@ -219,30 +209,44 @@ std::vector<std::size_t> positions(const Shape& shape, const Box& box) {
 
 }  // namespace
 
-void MixOracle::run() {
-  for (std::size_t n = 0; n < mix_.nodes.size(); ++n) {
-    const NodeSpec& spec = mix_.specs()[n];
-    // States may be read and written by one node: all of its reads come first, work by work.
+MixOracle::MixOracle(const MixPlan& mix) {
+  const TensorTable& tensors = mix.plan.tensors();
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    values_.emplace_back(static_cast<std::size_t>(tensors[id].spec.shape.volume()), 0U);
+  }
+  for (const MixUpload& one : mix.uploads) write(one.tensor, one.values);
+  for (std::size_t n = 0; n < mix.nodes.size(); ++n) {
+    const NodeSpec& spec = mix.specs()[n];
     for (std::int64_t w = 0; w < spec.num_works; ++w) {
-      std::uint32_t hash = mix32(mix_.nodes[n].salt, static_cast<std::uint32_t>(w));
+      Work work{mix32(mix.nodes[n].salt, static_cast<std::uint32_t>(w)), {}};
       for (std::size_t o = 0; o < spec.operands.size(); ++o) {
         const OperandSpec& operand = spec.operands[o];
         if (operand.sync_slot < 0) continue;  // tables and switches
-        const Tensor& tensor = mix_.plan.tensors()[operand.tensor];
-        auto& values = values_[static_cast<std::size_t>(operand.tensor)];
-        std::uint32_t nth = 0;
+        const Tensor& tensor = tensors[operand.tensor];
+        const TileSet kernel = kernel_tiles_of(operand, tensor);
+        std::uint32_t salt = static_cast<std::uint32_t>(o) * 1000;
         for (const std::int64_t k : kernel_tiles_of_work(operand, tensor, w)) {
-          const auto elements =
-              positions(tensor.spec.shape, kernel_tiles_of(operand, tensor).box(k));
-          if (operand.access == Access::kRead) {
-            for (const std::size_t e : elements) hash = mix32(hash, values[e]);
-            continue;
-          }
-          const std::uint32_t of_tile = mix32(hash, static_cast<std::uint32_t>(o) * 1000 + nth++);
-          for (std::size_t e = 0; e < elements.size(); ++e) {
-            values[elements[e]] = mix32(of_tile, static_cast<std::uint32_t>(e));
-          }
+          work.touches.push_back({operand.tensor, operand.access, salt++,
+                                  positions(tensor.spec.shape, kernel.box(k))});
         }
+      }
+      works_.push_back(std::move(work));
+    }
+  }
+}
+
+void MixOracle::run() {
+  for (const Work& work : works_) {
+    std::uint32_t hash = work.salt;
+    for (const Touch& touch : work.touches) {
+      auto& values = values_[static_cast<std::size_t>(touch.tensor)];
+      if (touch.access == Access::kRead) {
+        for (const std::size_t e : touch.elements) hash = mix32(hash, values[e]);
+        continue;
+      }
+      const std::uint32_t of_tile = mix32(hash, touch.salt);
+      for (std::size_t e = 0; e < touch.elements.size(); ++e) {
+        values[touch.elements[e]] = mix32(of_tile, static_cast<std::uint32_t>(e));
       }
     }
   }
