@@ -22,10 +22,10 @@ struct LaunchOrderCount {
 };
 
 struct LaunchOrderRecord {
-  std::string gpu;         // as the driver names it
-  std::string driver;      // version of the driver
-  LaunchOrderCount equal;  // chains of kernels of equal resources
-  LaunchOrderCount unequal;
+  std::string gpu;              // as the driver names it
+  std::string driver;           // version of the driver
+  LaunchOrderCount equal = {};  // chains of kernels of equal resources
+  LaunchOrderCount unequal = {};
 };
 
 /// Launches of each kind without one inversion that make a launch order trusted.
