@@ -3,8 +3,8 @@
 // TW_HOST_DEVICE marks pure functions (tile algebra, layouts, protocol templates) that the same
 // source serves on the host, on the emulated device and on a GPU. TW_SM90 is true while device code
 // is compiled for sm_90 or later, where bulk copies and programmatic dependent launch exist.
-// TW_TSAN and TW_ASAN are true in builds under ThreadSanitizer and AddressSanitizer, which have to be
-// told of every switch between the emulated device's fibers.
+// TW_TSAN and TW_ASAN are true in builds under ThreadSanitizer and AddressSanitizer, which have to
+// be told of every switch between the emulated device's fibers.
 #pragma once
 
 #if defined(__CUDACC__)

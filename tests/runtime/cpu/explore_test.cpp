@@ -96,14 +96,13 @@ TEST(Explore, NamesBothKernelsOfADeadlockAtOnce) {
       if (!sync.begin_cta()) return;
       sync.signal_output(0, {0});
     }));
-    rig.queue().launch(
-        on(rig.launch<1>(1, "consumer", sms, context,
-                         [](CpuLane& lane, const auto& c) {
-                           Cta<1> sync(c, AtomicsCpu(lane));
-                           if (!sync.begin_cta()) return;
-                           EXPECT_FALSE(sync.wait_input(0, {0}));
-                         }),
-           1));
+    rig.queue().launch(on(rig.launch<1>(1, "consumer", sms, context,
+                                        [](CpuLane& lane, const auto& c) {
+                                          Cta<1> sync(c, AtomicsCpu(lane));
+                                          if (!sync.begin_cta()) return;
+                                          EXPECT_FALSE(sync.wait_input(0, {0}));
+                                        }),
+                          1));
     const auto start = std::chrono::steady_clock::now();
     rig.queue().synchronize();
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
@@ -146,7 +145,11 @@ TEST(Explore, MissingBlockBarrierIsCaughtAsALaneThatNeverComes) {
   for (const CpuWay way : {CpuWay::kExplore, CpuWay::kThroughput}) {
     Rig rig({.way = way, .num_sms = 1});
     rig.queue().launch(rig.plain(
-        3, "uneven", 1, [](CpuLane& lane) { if (lane.lane() == 0) lane.barrier_or(false); }, 2));
+        3, "uneven", 1,
+        [](CpuLane& lane) {
+          if (lane.lane() == 0) lane.barrier_or(false);
+        },
+        2));
     try {
       rig.queue().synchronize();
       FAIL() << "synchronize() returned";

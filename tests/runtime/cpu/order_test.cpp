@@ -44,7 +44,8 @@ Seen run_two(std::uint64_t seed, std::int32_t second_stream, std::vector<Depende
   return seen;
 }
 
-/// Least values over seeds: what the release rule guarantees, and (as it must really occur) no more.
+/// Least values over seeds: what the release rule guarantees, and (as it must really occur) no
+/// more.
 Seen least_of(std::int32_t second_stream, const std::vector<Dependency>& after) {
   Seen least{99, 99, 99};
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -106,9 +107,9 @@ TEST(Order, BegunReleasesHoldBackLaterBlocks) {
       int ended = 0;
       rig.queue().launch(rig.plain(0, "first", 5, [&](CpuLane&) { ++ended; }));
       auto& least = least_ended[release == Release::kAllBegun ? 0 : 1];
-      rig.queue().launch(on(
-          rig.plain(1, "second", 5, [&](CpuLane&) { least = std::min(least, ended); }), 1,
-          {{0, release}}));
+      rig.queue().launch(
+          on(rig.plain(1, "second", 5, [&](CpuLane&) { least = std::min(least, ended); }), 1,
+             {{0, release}}));
       rig.queue().synchronize();
     }
     EXPECT_GE(least_ended[0], 4) << "seed " << seed;  // the fifth needed four to have left
@@ -129,9 +130,8 @@ TEST(Order, BarrierWaitsForEverythingBefore) {
     }
     rig.queue().barrier();
     for (NodeId n = 0; n < 3; ++n) {
-      rig.queue().launch(
-          on(rig.plain(n, "after", 4, [&](CpuLane&) { EXPECT_GE(ended, 12) << "seed " << seed; }),
-             n));
+      rig.queue().launch(on(
+          rig.plain(n, "after", 4, [&](CpuLane&) { EXPECT_GE(ended, 12) << "seed " << seed; }), n));
     }
     rig.queue().synchronize();
     EXPECT_EQ(ended, 12);

@@ -290,7 +290,8 @@ TEST(CpuDevice, UpdatesBasesWithItsOwnKernel) {
     Launch launch;
     launch.name = kBaseUpdateKernel;
     launch.kernel = &rig.device().kernels().find(kBaseUpdateKernel);
-    launch.args = to_bytes(BaseUpdateArgs{.entries = entries.data(), .abort = &abort, .num_entries = 2});
+    launch.args =
+        to_bytes(BaseUpdateArgs{.entries = entries.data(), .abort = &abort, .num_entries = 2});
     EXPECT_EQ(launch.kernel->num_sync_slots, 0);
     rig.queue().launch(launch);
     rig.queue().launch(launch);

@@ -172,10 +172,10 @@ AccessJudge::Operand& AccessJudge::operand_of(int operand, const Box& box) {
   worked_ = true;
   const auto count = static_cast<int>(operands_.size());
   if (operand < 0 || operand >= count) {
-    throw Error("check accesses of node " + std::to_string(launch_.node) + " `" + launch_.name +
-                    "`",
-                "an operand index below " + std::to_string(count),
-                std::to_string(operand) + " for " + to_string(box));
+    throw Error(
+        "check accesses of node " + std::to_string(launch_.node) + " `" + launch_.name + "`",
+        "an operand index below " + std::to_string(count),
+        std::to_string(operand) + " for " + to_string(box));
   }
   return operands_[static_cast<std::size_t>(operand)];
 }

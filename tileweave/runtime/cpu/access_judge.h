@@ -2,9 +2,9 @@
 //
 // Fed by the lane's hooks (which work, what was waited for, what was signalled) and by checking
 // views (which elements are touched). Throws Error naming node, operand, box and work for: a read
-// or write outside the work's declared kernel tiles, a read before the wait that covers it, an early
-// read of something produced, a write after the signal, a wait or signal of an undeclared kernel
-// tile, a work that ends without a signal it owes. One judge per lane; no shared state.
+// or write outside the work's declared kernel tiles, a read before the wait that covers it, an
+// early read of something produced, a write after the signal, a wait or signal of an undeclared
+// kernel tile, a work that ends without a signal it owes. One judge per lane; no shared state.
 #pragma once
 
 #include <cstdint>

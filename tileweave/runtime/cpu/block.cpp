@@ -171,8 +171,7 @@ bool BlockLane::barrier_or(bool value) {
   while (block_.arrived_.load(std::memory_order_acquire) < goal) {
     if (block_.lanes_returned_.load(std::memory_order_relaxed) > 0) {
       leave_if_cancelled();
-      throw Error("block barrier", "every lane of the block to arrive",
-                  "a lane that has returned");
+      throw Error("block barrier", "every lane of the block to arrive", "a lane that has returned");
     }
     stop_for({.kind = StopKind::kBarrier, .barrier_goal = goal});
     leave_if_cancelled();

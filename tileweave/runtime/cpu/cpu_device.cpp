@@ -63,9 +63,8 @@ CpuDevice::CpuDevice(const CpuOptions& options)
 void* CpuDevice::allocate(std::size_t bytes) {
   const std::size_t wanted = bytes == 0 ? 1 : bytes;
   // Linux promises memory that it does not have; more than the machine holds is refused here.
-  void* pointer = wanted <= physical_bytes()
-                      ? ::operator new(wanted, kAlignment, std::nothrow)
-                      : nullptr;
+  void* pointer =
+      wanted <= physical_bytes() ? ::operator new(wanted, kAlignment, std::nothrow) : nullptr;
   require(pointer != nullptr, "allocate on the emulated device", "enough memory",
           "a request for " + human_bytes(bytes));
   if (options_.way == CpuWay::kExplore || options_.check_views == CheckViews::kOn) {

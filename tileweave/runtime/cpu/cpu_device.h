@@ -30,8 +30,7 @@ class CpuDevice final : public Device {
   std::int32_t default_word_stride() const override { return 1; }
   KernelResources measured_resources(const KernelImpl& kernel,
                                      const KernelResources& declared) const override;
-  std::int32_t occupancy(const KernelImpl& kernel,
-                         const KernelResources& resources) const override;
+  std::int32_t occupancy(const KernelImpl& kernel, const KernelResources& resources) const override;
   std::unique_ptr<LaunchQueue> open_queue(std::int32_t num_streams) override;
 
  private:

@@ -154,11 +154,10 @@ bool ExploreEngine::try_admit() {
   const std::vector<LaunchState*>& open = board().open();
   if (open.empty() || !rooms_changed_) return false;
   const std::size_t count = open.size();
-  const std::size_t start =
-      policy_.admission == AdmissionOrder::kRandom ? random_.below(count) : 0;
+  const std::size_t start = policy_.admission == AdmissionOrder::kRandom ? random_.below(count) : 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t at = policy_.admission == AdmissionOrder::kLatestFirst ? count - 1 - i
-                                                                            : (start + i) % count;
+    const std::size_t at =
+        policy_.admission == AdmissionOrder::kLatestFirst ? count - 1 - i : (start + i) % count;
     if (admit_from(*open[at])) return true;
   }
   rooms_changed_ = false;
@@ -188,8 +187,7 @@ std::int64_t ExploreEngine::block_at(const LaunchState& state, std::int64_t posi
   return static_cast<std::int64_t>((static_cast<__int128>(position) * stride + state.number) % n);
 }
 
-std::unique_ptr<Engine> make_explore_engine(const CpuOptions& options,
-                                            const DeviceLimits& limits) {
+std::unique_ptr<Engine> make_explore_engine(const CpuOptions& options, const DeviceLimits& limits) {
   return std::make_unique<ExploreEngine>(options, limits);
 }
 

@@ -68,7 +68,7 @@ class ExploreEngine final : public SerialEngine {
   std::vector<BlockLane*> ready_;
   std::vector<BlockLane*> waiting_;
   std::vector<Held> held_;
-  bool rooms_changed_ = true;   // an SM or the set of open launches changed since nothing fitted
+  bool rooms_changed_ = true;  // an SM or the set of open launches changed since nothing fitted
   std::int64_t events_seen_ = -1;
   std::atomic<bool> words_changed_{false};  // set on fibers
   std::atomic<std::uint64_t> steps_{0};     // read on fibers

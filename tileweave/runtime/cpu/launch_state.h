@@ -49,7 +49,7 @@ struct LaunchState {
   // Memory order.
   std::atomic<std::uint32_t> enqueued{0};
   std::shared_ptr<Completion> completion = std::make_shared<Completion>();
-  std::vector<std::shared_ptr<Completion>> begins_after;     // complete before any block begins
+  std::vector<std::shared_ptr<Completion>> begins_after;        // complete before any block begins
   std::vector<std::shared_ptr<LaunchState>> grid_dependencies;  // programmatic
   std::atomic<bool> completed{false};
 

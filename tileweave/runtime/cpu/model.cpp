@@ -49,7 +49,8 @@ ModelEngine::~ModelEngine() {
   abandon();
 }
 
-// ---- on the lane's fiber -------------------------------------------------------------------------
+// ---- on the lane's fiber
+// -------------------------------------------------------------------------
 
 std::uint64_t ModelEngine::now_ns(BlockLane& lane) {
   touch(lane);
@@ -126,7 +127,8 @@ void ModelEngine::at_hook(BlockLane& lane, LaneHook hook, std::int64_t value) {
   }
 }
 
-// ---- the clock -----------------------------------------------------------------------------------
+// ---- the clock
+// -----------------------------------------------------------------------------------
 
 void ModelEngine::schedule(double after, BlockLane& lane) {
   if (after <= 0) {

@@ -11,8 +11,8 @@
 
 #include "tileweave/core/target.h"
 
-/// On functions of the scheduler that look at what a fiber wrote (a wait, for instance), after which
-/// the fiber may write again: one thread runs both, so there is nothing to find there.
+/// On functions of the scheduler that look at what a fiber wrote (a wait, for instance), after
+/// which the fiber may write again: one thread runs both, so there is nothing to find there.
 #define TW_UNSEEN_BY_TSAN __attribute__((no_sanitize("thread"), noinline))
 
 extern "C" {

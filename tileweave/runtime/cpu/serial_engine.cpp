@@ -58,8 +58,9 @@ Deadlock SerialEngine::describe_deadlock() const {
     }
   }
   const auto position = [](const StuckWait& w) { return std::pair(w.node, w.block); };
-  std::stable_sort(found.waits.begin(), found.waits.end(),
-                   [&](const StuckWait& a, const StuckWait& b) { return position(a) < position(b); });
+  std::stable_sort(
+      found.waits.begin(), found.waits.end(),
+      [&](const StuckWait& a, const StuckWait& b) { return position(a) < position(b); });
   for (const LaunchState* state : board_.open()) found.not_admitted.push_back(state->name());
   return found;
 }

@@ -169,8 +169,8 @@ void Worker::make_resident(LaunchState& state, std::int64_t index) {
 bool Worker::took_next_block(BlockLane& lane) {
   if constexpr (kTsan) return false;
   Block& block = lane.block();
-  if (block.num_lanes() != 1 || !lane.failure().empty() || block.cancelled() ||
-      !ready_.empty() || ++chained_ % kTurnsBetweenFullLooks == 0 || any_may_go_on()) {
+  if (block.num_lanes() != 1 || !lane.failure().empty() || block.cancelled() || !ready_.empty() ||
+      ++chained_ % kTurnsBetweenFullLooks == 0 || any_may_go_on()) {
     return false;
   }
   LaunchState& ended = block.launch();
