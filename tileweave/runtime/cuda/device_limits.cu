@@ -13,8 +13,9 @@ int attribute(cudaDeviceAttr which, int device_index) {
   return value;
 }
 
-// Not told by CUDA; the programming guide gives both for every GPU since sm_80.
+// Not told by CUDA; the same for every GPU since sm_80.
 constexpr std::int32_t kRegisterUnit = 256;
+constexpr std::int32_t kSubPartitions = 4;
 constexpr std::int64_t kSharedUnit = 128;
 
 }  // namespace
@@ -38,6 +39,7 @@ DeviceLimits query_device_limits(int device_index) {
   limits.registers_per_block = ask(cudaDevAttrMaxRegistersPerBlock);
   limits.register_unit = kRegisterUnit;
   limits.warp_size = ask(cudaDevAttrWarpSize);
+  limits.sub_partitions = kSubPartitions;
   limits.shared_bytes_per_sm = ask(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
   limits.shared_bytes_per_block = ask(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   limits.shared_unit = kSharedUnit;
