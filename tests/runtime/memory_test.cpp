@@ -49,6 +49,32 @@ TEST(Memory, BuffersOfDeadValuesAreReallyShared) {
   EXPECT_EQ(without.memory().arena_bytes, without.memory().bytes_without_reuse);
 }
 
+/// `first` signals y before it writes `side`, which nobody reads; `second` waits for y alone.
+TEST(Memory, ABufferThatAWorkStillWritesAfterItsFirstSignalIsNotGivenAway) {
+  TwoNodes two(3);
+  const Shape shape{8, 4};
+  const TileSet rows = TileSet::plain({shape, {2, 4}});
+  const TensorId side = add_value(two.mix, {.name = "side", .shape = shape, .tiles = {2, 4}});
+  two.first.outputs.push_back({.tensor = side, .kernel_tiles = rows});
+  two.second.inputs[0].tiles_of_work = {{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}};
+  const TensorId late = add_value(two.mix, {.name = "late", .shape = shape, .tiles = {8, 4}});
+  two.second.outputs[0] = {.tensor = late, .kernel_tiles = rows};
+  MixPlan& mix = two.done();
+  add_mix(mix, {.name = "third",
+                .inputs = {{.tensor = late}},
+                .outputs = {{.tensor = two.z, .kernel_tiles = rows}},
+                .num_works = 4,
+                .salt = 3});
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto device = open_mix_device(
+        {.way = CpuWay::kExplore, .num_sms = 8, .seed = seed, .delay_probability = 0.3});
+    Program program(*device, mix.plan);
+    EXPECT_NE(program.address(side), program.address(late));
+    ASSERT_TRUE(runs_like_the_oracle(*device, mix, {}));
+  }
+}
+
 TEST(Memory, TwoRanksGetTheSameOffsets) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
