@@ -36,8 +36,12 @@ inline const char* name_of(tileweave::Mode mode) {
   return mode == tileweave::Mode::kSerial ? "serial" : "overlap";
 }
 
-inline CommandLine parse_command_line(int argc, char** argv) {
+/// Whether an example can write --timeline and --trace.
+enum class Traces { kNone, kWritten };
+
+inline CommandLine parse_command_line(int argc, char** argv, Traces traces) {
   CommandLine line;
+  const bool writes = traces == Traces::kWritten;
   const auto choose = [](const std::string& option, const std::string& value,
                          std::string_view first, std::string_view second) {
     if (value != first && value != second) {
@@ -65,15 +69,16 @@ inline CommandLine parse_command_line(int argc, char** argv) {
       if (error != std::errc{} || stop != end) {
         throw tileweave::Error(option, "a whole number", "\"" + value + "\"");
       }
-    } else if (option == "--timeline") {
+    } else if (option == "--timeline" && writes) {
       line.timeline = value;
-    } else if (option == "--trace") {
+    } else if (option == "--trace" && writes) {
       line.trace = value;
     } else {
-      throw tileweave::Error(
-          "read the command line",
-          "--device, --mode, --submit, --seed, --timeline or --trace, each with a value",
-          "\"" + option + "\"");
+      throw tileweave::Error("read the command line",
+                             std::string("--device, --mode, --submit") +
+                                 (writes ? ", --seed, --timeline or --trace" : " or --seed") +
+                                 ", each with a value",
+                             "\"" + option + "\"");
     }
   }
   return line;
@@ -85,14 +90,15 @@ inline std::unique_ptr<tileweave::Device> open(const CommandLine& line) {
 }
 
 /// main() of every example.
-inline int run_example(int argc, char** argv, const std::function<void(const CommandLine&)>& run) {
+inline int run_example(int argc, char** argv, const std::function<void(const CommandLine&)>& run,
+                       Traces traces = Traces::kNone) {
   std::signal(SIGINT, [](int) {
     constexpr std::string_view kSentence = "interrupted\n";
     if (write(STDERR_FILENO, kSentence.data(), kSentence.size()) < 0) _exit(130);
     _exit(130);
   });
   try {
-    run(parse_command_line(argc, argv));
+    run(parse_command_line(argc, argv, traces));
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -152,5 +152,5 @@ void run(const CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_example(argc, argv, run);
+  return run_example(argc, argv, run, Traces::kWritten);
 }
