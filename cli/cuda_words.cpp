@@ -60,11 +60,12 @@ Finding describe_shared_memory(const DeviceLimits& limits) {
 
 Finding describe_queues(const MachineReport& report) {
   const std::int32_t seen = report.independent_streams;
-  return finding("queues", ok_if(seen >= kNeededStreams),
-                 fmt::format("{} streams go on while the others wait ({} queues set)", seen,
-                             report.limits.hardware_queues),
-                 seen >= kNeededStreams ? fmt::format("plans may use up to {} streams", seen)
-                                        : "kernels cannot overlap here: use --mode serial");
+  const std::int32_t queues = report.limits.hardware_queues;
+  return finding(
+      "queues", ok_if(seen >= kNeededStreams),
+      fmt::format("{} streams go on while the others wait ({} queues set)", seen, queues),
+      seen >= kNeededStreams ? fmt::format("plans may use up to {} streams", std::min(seen, queues))
+                             : "kernels cannot overlap here: use --mode serial");
 }
 
 struct CheckMeaning {
