@@ -13,6 +13,7 @@ namespace tileweave {
 namespace {
 
 class OverlapOnGpu : public GpuTest {};
+class LongOverlapOnGpu : public GpuTest {};
 
 std::string text_of(const RunOptions& options) {
   return std::string(options.mode == Mode::kSerial ? "serial" : "overlap") +
@@ -51,6 +52,10 @@ void run_seeds(std::uint64_t first, std::uint64_t last) {
 
 TEST_F(OverlapOnGpu, SixtyRandomPlansGiveTheBitsOfTheHostInEveryModeAndSubmission) {
   run_seeds(1, 60);
+}
+
+TEST_F(LongOverlapOnGpu, AThousandRandomPlansGiveTheBitsOfTheHost) {
+  run_seeds(1'001, 2'000);
 }
 
 /// Eight nodes of 40 works that depend row by row; two blocks fill an SM.
