@@ -46,8 +46,8 @@ void rms_norm_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* co
     const std::int64_t work = sync.remap(at);
     if (at == lane.block_index()) {
       // The weight is constant: read once, before the first wait.
-      const VectorView<const W> from(args.weight.get(), Operands::kWeight, lane.checker());
-      unpack(from.range(0, cols), cols, weight.data());
+      const TensorView<const W> from(args.weight.get(), {cols}, Operands::kWeight, lane.checker());
+      unpack(from.run({0}, cols), cols, weight.data());
     }
     const Ready ready = sync.wait_input(Operands::kSlotX, {work});
     if (!ready) return;
