@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace {
 struct Counter {
   Fiber* fiber = nullptr;
   std::vector<int>* log = nullptr;
+  std::mutex* guard = nullptr;  // fibers are as unordered as threads
   int id = 0;
   int steps = 0;
 };
@@ -20,7 +22,10 @@ struct Counter {
 void count(void* argument) {
   auto& counter = *static_cast<Counter*>(argument);
   for (int i = 0; i < counter.steps; ++i) {
-    counter.log->push_back(10 * counter.id + i);
+    {
+      const std::lock_guard lock(*counter.guard);
+      counter.log->push_back(10 * counter.id + i);
+    }
     counter.fiber->suspend();
   }
 }
@@ -28,13 +33,11 @@ void count(void* argument) {
 TEST(Fiber, TakesTurnsWithOthersAndKeepsItsStack) {
   FiberPool pool;
   std::vector<int> log;
-  log.reserve(16);
-  pool.enter_nursery();
+  std::mutex guard;
   std::unique_ptr<Fiber> first = pool.take();
   std::unique_ptr<Fiber> second = pool.take();
-  pool.leave_nursery();
-  Counter one{first.get(), &log, 1, 3};
-  Counter two{second.get(), &log, 2, 2};
+  Counter one{first.get(), &log, &guard, 1, 3};
+  Counter two{second.get(), &log, &guard, 2, 2};
   first->start(&count, &one);
   second->start(&count, &two);
   while (!first->finished() || !second->finished()) {
@@ -49,10 +52,10 @@ TEST(Fiber, TakesTurnsWithOthersAndKeepsItsStack) {
 TEST(Fiber, FinishedOnesStartAgainWithAnotherFunction) {
   FiberPool pool;
   std::vector<int> log;
-  log.reserve(16);
+  std::mutex guard;
   for (int round = 0; round < 3; ++round) {
     std::unique_ptr<Fiber> fiber = pool.take();
-    Counter counter{fiber.get(), &log, round, 1};
+    Counter counter{fiber.get(), &log, &guard, round, 1};
     fiber->start(&count, &counter);
     while (!fiber->finished()) fiber->resume();
     pool.give(std::move(fiber));

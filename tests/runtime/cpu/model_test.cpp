@@ -74,10 +74,11 @@ class ModelPlan {
     launch.cost = cost;
     launch.spec = spec;
     launch.tensors = tensors_;
-    rig_.queue().launch(on(launch, stream));
+    launches_.push_back(on(launch, stream));
   }
 
   double ticks() {
+    for (const Launch& launch : launches_) rig_.queue().launch(launch);
     rig_.queue().synchronize();
     EXPECT_FALSE(rig_.queue().deadlock().found());
     return rig_.queue().model_ticks();
@@ -114,6 +115,7 @@ class ModelPlan {
 
   Rig rig_;
   std::shared_ptr<TensorTable> tensors_ = std::make_shared<TensorTable>();
+  std::vector<Launch> launches_;
   std::vector<Semaphores*> words_;
   std::vector<std::uint32_t> targets_;
   std::vector<TileRecord> records_;

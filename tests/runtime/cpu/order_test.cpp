@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <string>
 
 #include "tests/runtime/cpu/rig.h"
@@ -20,8 +21,9 @@ struct Seen {
 Seen run_two(std::uint64_t seed, std::int32_t second_stream, std::vector<Dependency> after) {
   constexpr int kBlocks = 6;
   Rig rig({.way = CpuWay::kExplore, .num_sms = 3, .seed = seed, .delay_probability = 0.2});
-  int begun = 0;
-  int ended = 0;
+  std::atomic<int> begun{0};
+  std::atomic<int> ended{0};
+  std::mutex guard;  // one thread runs the blocks, but nothing orders them
   Seen seen{-1, -1, -1};
   rig.queue().launch(rig.plain(0, "first", kBlocks, [&](CpuLane& lane) {
     ++begun;
@@ -32,11 +34,15 @@ Seen run_two(std::uint64_t seed, std::int32_t second_stream, std::vector<Depende
   }));
   rig.queue().launch(on(rig.plain(1, "second", kBlocks,
                                   [&](CpuLane& lane) {
-                                    if (seen.first_begun < 0) {
-                                      seen.first_begun = begun;
-                                      seen.first_ended = ended;
+                                    {
+                                      const std::lock_guard lock(guard);
+                                      if (seen.first_begun < 0) {
+                                        seen.first_begun = begun;
+                                        seen.first_ended = ended;
+                                      }
                                     }
                                     lane.grid_dependency_wait();
+                                    const std::lock_guard lock(guard);
                                     if (seen.ended_at_wait < 0) seen.ended_at_wait = ended;
                                   }),
                         second_stream, std::move(after)));
@@ -101,25 +107,26 @@ TEST(Order, BegunReleasesHoldBackLaterBlocks) {
     CpuOptions options{.way = CpuWay::kExplore, .num_sms = 1, .seed = seed};
     options.limits.name = "two";
     options.limits.blocks_per_sm = 2;
-    std::array<int, 2> least_ended = {99, 99};
+    std::array<std::atomic<int>, 2> least_ended = {99, 99};
     for (const Release release : {Release::kAllBegun, Release::kFirstBegun}) {
       Rig rig(options);
-      int ended = 0;
+      std::atomic<int> ended{0};
       rig.queue().launch(rig.plain(0, "first", 5, [&](CpuLane&) { ++ended; }));
       auto& least = least_ended[release == Release::kAllBegun ? 0 : 1];
       rig.queue().launch(
-          on(rig.plain(1, "second", 5, [&](CpuLane&) { least = std::min(least, ended); }), 1,
-             {{0, release}}));
+          on(rig.plain(1, "second", 5,
+                       [&](CpuLane&) { least = std::min(least.load(), ended.load()); }),
+             1, {{0, release}}));
       rig.queue().synchronize();
     }
-    EXPECT_GE(least_ended[0], 4) << "seed " << seed;  // the fifth needed four to have left
+    EXPECT_GE(least_ended[0].load(), 4) << "seed " << seed;  // the fifth needed four to have left
   }
 }
 
 TEST(Order, BarrierWaitsForEverythingBefore) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Rig rig({.way = CpuWay::kExplore, .num_sms = 2, .seed = seed, .delay_probability = 0.3}, 3);
-    int ended = 0;
+    std::atomic<int> ended{0};
     for (NodeId n = 0; n < 3; ++n) {
       rig.queue().launch(on(rig.plain(n, "before", 4,
                                       [&](CpuLane& lane) {
@@ -130,11 +137,13 @@ TEST(Order, BarrierWaitsForEverythingBefore) {
     }
     rig.queue().barrier();
     for (NodeId n = 0; n < 3; ++n) {
-      rig.queue().launch(on(
-          rig.plain(n, "after", 4, [&](CpuLane&) { EXPECT_GE(ended, 12) << "seed " << seed; }), n));
+      rig.queue().launch(
+          on(rig.plain(n, "after", 4,
+                       [&](CpuLane&) { EXPECT_GE(ended.load(), 12) << "seed " << seed; }),
+             n));
     }
     rig.queue().synchronize();
-    EXPECT_EQ(ended, 12);
+    EXPECT_EQ(ended.load(), 12);
   }
 }
 

@@ -38,28 +38,30 @@ Block::Block(FiberPool& pool, LaunchState* launch, LaneHost* host, std::int64_t 
   for (const auto& lane : lanes_) lane->fiber_->start(&BlockLane::entry, lane.get());
 }
 
+struct Block::Order {
+  FiberPool* pool;
+  Setup setup;
+  Block* block = nullptr;
+  std::exception_ptr failure = nullptr;
+};
+
 std::unique_ptr<Block> Block::make(FiberPool& pool, const Setup& setup) {
-  // By value: the nursery must not read what another context wrote.
-  return std::unique_ptr<Block>(make_in_nursery(pool, setup.launch, setup.host, setup.index,
-                                                setup.sm, setup.num_lanes, setup.check_views));
+  Order order{&pool, setup};
+  pool.run_in_nursery(&Block::fill, &order);
+  if (order.failure) std::rethrow_exception(order.failure);
+  return std::unique_ptr<Block>(order.block);
 }
 
-// Not instrumented itself: ThreadSanitizer keeps one call stack per context, and this function
-// begins in one and ends in the other.
-TW_UNSEEN_BY_TSAN Block* Block::make_in_nursery(FiberPool& pool, LaunchState* launch,
-                                                LaneHost* host, std::int64_t index,
-                                                std::uint32_t sm, int num_lanes,
-                                                CheckViews check_views) {
-  pool.enter_nursery();
-  Block* block = nullptr;
+// In the nursery, which nothing orders after the scheduler that wrote the order.
+TW_UNSEEN_BY_TSAN void Block::fill(void* argument) {
+  Order& order = *static_cast<Order*>(argument);
+  const Setup& s = order.setup;
   try {
-    block = new Block(pool, launch, host, index, sm, num_lanes, check_views);
+    order.block =
+        new Block(*order.pool, s.launch, s.host, s.index, s.sm, s.num_lanes, s.check_views);
   } catch (...) {
-    pool.leave_nursery();
-    throw;
+    order.failure = std::current_exception();
   }
-  pool.leave_nursery();
-  return block;
 }
 
 BlockLane::BlockLane(Block& block, int lane, FiberPool& pool)
@@ -152,28 +154,34 @@ TW_UNSEEN_BY_TSAN bool BlockLane::unblocked() const {
   if (block_.cancelled()) return true;
   if (stop_.kind == StopKind::kBarrier) {
     // A lane that has returned will never come: let the waiting one find out.
-    return block_.arrived_.load(std::memory_order_relaxed) >= stop_.barrier_goal ||
+    const std::uint64_t round = stop_.barrier_round;
+    return block_.arrived_[round % 2].load(std::memory_order_relaxed) >= arrivals_wanted(round) ||
            block_.lanes_returned_.load(std::memory_order_relaxed) > 0;
   }
   return stop_.kind != StopKind::kGrid || all_completed(block_.launch_->grid_dependencies);
 }
 
+std::uint64_t BlockLane::arrivals_wanted(std::uint64_t round) const {
+  return (round / 2 + 1) * static_cast<std::uint64_t>(block_.num_lanes_);
+}
+
 bool BlockLane::barrier_or(bool value) {
   if (block_.num_lanes_ == 1) return value;
   const std::uint64_t round = num_barriers_++;
-  const std::uint64_t goal = (round + 1) * static_cast<std::uint64_t>(block_.num_lanes_);
+  const std::uint64_t wanted = arrivals_wanted(round);
+  std::atomic<std::uint64_t>& arrived = block_.arrived_[round % 2];
   if (value) block_.any_[round % 2].store(1, std::memory_order_relaxed);
   // Release what this lane did; the acquire below takes what all lanes released.
-  if (block_.arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == goal) {
+  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == wanted) {
     // Every lane has left the round before: its value makes room for the round after this one.
     block_.any_[(round + 1) % 2].store(0, std::memory_order_relaxed);
   }
-  while (block_.arrived_.load(std::memory_order_acquire) < goal) {
+  while (arrived.load(std::memory_order_acquire) < wanted) {
     if (block_.lanes_returned_.load(std::memory_order_relaxed) > 0) {
       leave_if_cancelled();
       throw Error("block barrier", "every lane of the block to arrive", "a lane that has returned");
     }
-    stop_for({.kind = StopKind::kBarrier, .barrier_goal = goal});
+    stop_for({.kind = StopKind::kBarrier, .barrier_round = round});
     leave_if_cancelled();
   }
   return block_.any_[round % 2].load(std::memory_order_relaxed) != 0;

@@ -40,7 +40,7 @@ struct LaneStop {
   const std::uint32_t* word = nullptr;
   WaitSite site = {};
   std::uint32_t seen = 0;
-  std::uint64_t barrier_goal = 0;
+  std::uint64_t barrier_round = 0;
   double ticks = 0;
 };
 
@@ -121,6 +121,7 @@ class BlockLane final : public CpuLane {
   static void entry(void* self);
   void run();
   void stop_for(const LaneStop& why);
+  std::uint64_t arrivals_wanted(std::uint64_t round) const;
   void spend(StopKind kind, double ticks);
   void leave_if_cancelled() const;
 
@@ -171,9 +172,8 @@ class Block {
 
  private:
   friend class BlockLane;
-  static Block* make_in_nursery(FiberPool& pool, LaunchState* launch, LaneHost* host,
-                                std::int64_t index, std::uint32_t sm, int num_lanes,
-                                CheckViews check_views);
+  struct Order;
+  static void fill(void* order);
   Block(FiberPool& pool, LaunchState* launch, LaneHost* host, std::int64_t index, std::uint32_t sm,
         int num_lanes, CheckViews check_views);
 
@@ -186,8 +186,10 @@ class Block {
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> triggered_{false};
   std::atomic<int> lanes_returned_{0};
-  // Barrier: arrivals since the block began, and the values of this and the next rendezvous.
-  std::atomic<std::uint64_t> arrived_{0};
+  // Barrier: arrivals at even and at odd rounds since the block began, and the values of this and
+  // the next round. A lane that learns of one round must not learn of another lane's arrival at the
+  // next: that would hide a missing barrier.
+  std::array<std::atomic<std::uint64_t>, 2> arrived_{};
   std::array<std::atomic<std::uint32_t>, 2> any_{};
   std::atomic<std::uint32_t> broadcast_{0};
   std::vector<std::unique_ptr<BlockLane>> lanes_;

@@ -50,14 +50,44 @@ void FiberStack::renew() {
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED, -1, 0);
 }
 
-FiberPool::FiberPool(std::size_t stack_bytes)
-    : stack_bytes_(stack_bytes), nursery_(tsan_create()) {}
+struct FiberPool::Nursery {
+  explicit Nursery(std::size_t stack_bytes) : fiber(stack_bytes) { fiber.start(&serve, this); }
+  ~Nursery() {
+    closing = true;
+    fiber.resume();
+  }
+  TW_UNSEEN_BY_TSAN static void serve(void* self) {
+    auto& nursery = *static_cast<Nursery*>(self);
+    while (!nursery.closing) {
+      if (nursery.make != nullptr) nursery.make(nursery.argument);
+      nursery.fiber.suspend();
+    }
+  }
+
+  Fiber fiber;
+  Fiber::Entry make = nullptr;
+  void* argument = nullptr;
+  bool closing = false;
+};
+
+FiberPool::FiberPool(std::size_t stack_bytes) : stack_bytes_(stack_bytes) {
+  if constexpr (kTsan) nursery_ = std::make_unique<Nursery>(stack_bytes);
+}
 
 FiberPool::~FiberPool() {
   while (first_free_ != nullptr) {
     const std::unique_ptr<Fiber> fiber(std::exchange(first_free_, first_free_->next_free_));
   }
-  tsan_destroy(nursery_);
+}
+
+TW_UNSEEN_BY_TSAN void FiberPool::run_in_nursery(Fiber::Entry make, void* argument) {
+  if constexpr (kTsan) {
+    nursery_->make = make;
+    nursery_->argument = argument;
+    nursery_->fiber.resume();
+  } else {
+    make(argument);
+  }
 }
 
 TW_UNSEEN_BY_TSAN Fiber* FiberPool::take_free() {
@@ -78,15 +108,6 @@ void FiberPool::give(std::unique_ptr<Fiber> fiber) {
 TW_UNSEEN_BY_TSAN void FiberPool::keep_free(Fiber* fiber) {
   fiber->next_free_ = first_free_;
   first_free_ = fiber;
-}
-
-TW_UNSEEN_BY_TSAN void FiberPool::enter_nursery() {
-  visitor_ = tsan_current();
-  tsan_switch(nursery_, SwitchOrder::kUnordered);
-}
-
-TW_UNSEEN_BY_TSAN void FiberPool::leave_nursery() {
-  tsan_switch(visitor_, SwitchOrder::kOrdered);
 }
 
 Fiber::Fiber(std::size_t stack_bytes) : stack_(stack_bytes) {

@@ -77,7 +77,7 @@ class Fiber {
   Fiber* next_free_ = nullptr;
 };
 
-/// Fibers of one thread, and the context from which ThreadSanitizer contexts are born.
+/// Fibers of one thread, and the nursery in which they are born.
 class FiberPool {
  public:
   explicit FiberPool(std::size_t stack_bytes = kDefaultStackBytes);
@@ -90,9 +90,10 @@ class FiberPool {
   std::unique_ptr<Fiber> take();
   void give(std::unique_ptr<Fiber> fiber);
 
-  /// Between the two, everything the thread does counts as done by the nursery.
-  void enter_nursery();
-  void leave_nursery();
+  /// Runs make(argument) as the nursery: whatever fibers it starts know of nothing but what the
+  /// nursery has made. Under ThreadSanitizer that is a context and a stack of its own. An exception
+  /// must not leave `make`.
+  void run_in_nursery(Fiber::Entry make, void* argument);
 
  private:
   Fiber* take_free();
@@ -100,8 +101,8 @@ class FiberPool {
 
   std::size_t stack_bytes_;
   Fiber* first_free_ = nullptr;  // taken in the nursery, given outside
-  void* nursery_ = nullptr;
-  void* visitor_ = nullptr;  // who entered the nursery
+  struct Nursery;
+  std::unique_ptr<Nursery> nursery_;  // null where nobody looks
 };
 
 }  // namespace tileweave::cpu
