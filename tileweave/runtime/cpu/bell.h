@@ -13,8 +13,8 @@ namespace tileweave::cpu {
 class Bell {
  public:
   std::uint32_t listen() const { return rings_.load(std::memory_order_relaxed); }
-  /// Returns after a ring since `heard`, or after about `microseconds`.
-  void sleep(std::uint32_t heard, std::int64_t microseconds);
+  /// True: somebody has rung since `heard`. False: nobody has, for about `microseconds`.
+  bool sleep(std::uint32_t heard, std::int64_t microseconds);
   /// Wakes every sleeper.
   void ring();
   /// Wakes every sleeper if there is one; cheap otherwise.

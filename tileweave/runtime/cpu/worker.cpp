@@ -211,11 +211,10 @@ void Worker::rest() {
     const std::lock_guard lock(engine_.mutex_);
     something = first_that_fits() != nullptr;
   }
-  if (!something) {
-    engine_.bell_.sleep(heard, waiting_.empty() ? kSleepWithout : kSleepWithWaiters);
-  }
+  const bool rung =
+      something || engine_.bell_.sleep(heard, waiting_.empty() ? kSleepWithout : kSleepWithWaiters);
   engine_.bell_.get_up();
-  if (!waiting_.empty()) turns_ = kTurnsBetweenFullLooks - 1;  // the next look is at all
+  if (!rung) turns_ = kTurnsBetweenFullLooks - 1;  // the next look is at all
 }
 
 void Worker::run(BlockLane& lane) {
