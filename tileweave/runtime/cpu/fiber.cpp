@@ -46,8 +46,10 @@ void FiberStack::renew() {
     if (touched != resident.begin() + pages) break;
   }
   if (untouched == size_) return;
-  mmap(bottom_ + untouched, size_ - untouched, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED, -1, 0);
+  const void* renewed =
+      mmap(bottom_ + untouched, size_ - untouched, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED, -1, 0);
+  require(renewed != MAP_FAILED, "renew a block's stack", "memory for it");
 }
 
 struct FiberPool::Nursery {
@@ -178,7 +180,7 @@ TW_UNSEEN_BY_TSAN bool Fiber::finished() const {
 
 TW_UNSEEN_BY_TSAN void Fiber::trampoline(unsigned high, unsigned low) {
   const std::uintptr_t self = (static_cast<std::uintptr_t>(high) << 32) | low;
-  reinterpret_cast<Fiber*>(self)->main();
+  reinterpret_cast<Fiber*>(self)->main();  // NOLINT(performance-no-int-to-ptr)
 }
 
 TW_UNSEEN_BY_TSAN void Fiber::main() {

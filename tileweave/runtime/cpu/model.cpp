@@ -218,7 +218,8 @@ bool ModelEngine::admit_earliest() {
 }
 
 bool ModelEngine::pass_time() {
-  double next = events_.empty() ? kNever : events_.begin()->at;
+  double next = kNever;
+  if (!events_.empty()) next = events_.begin()->at;
   for (const Load& load : loads_) next = std::min(next, next_end(load));
   for (const LaunchState* state : board().open()) {
     if (state->opens_at > now()) next = std::min(next, state->opens_at);

@@ -15,6 +15,8 @@
 /// which the fiber may write again: one thread runs both, so there is nothing to find there.
 #define TW_UNSEEN_BY_TSAN __attribute__((no_sanitize("thread"), noinline))
 
+// The sanitizers chose these names.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void* __tsan_get_current_fiber();
 void* __tsan_create_fiber(unsigned flags);
@@ -24,6 +26,7 @@ void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom, 
 void __sanitizer_finish_switch_fiber(void* fake_stack_save, const void** bottom_old,
                                      std::size_t* size_old);
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace tileweave::cpu {
 
