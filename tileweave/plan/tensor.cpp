@@ -72,7 +72,7 @@ TensorId TensorTable::add(const TensorSpec& spec) {
     }
     check_sharing(spec, (*this)[spec.shares_buffer_with].spec);
   }
-  tensors_.push_back({spec, data_tiles(spec)});
+  tensors_.push_back(std::make_shared<const Tensor>(Tensor{spec, data_tiles(spec)}));
   return size() - 1;
 }
 
@@ -80,7 +80,7 @@ const Tensor& TensorTable::operator[](TensorId id) const {
   if (id < 0 || id >= size()) {
     throw Error("tensor table", "a tensor id below " + std::to_string(size()), std::to_string(id));
   }
-  return tensors_[static_cast<std::size_t>(id)];
+  return *tensors_[static_cast<std::size_t>(id)];
 }
 
 void TensorTable::tile(TensorId id, const Coord& tiles) {
@@ -88,7 +88,8 @@ void TensorTable::tile(TensorId id, const Coord& tiles) {
   spec.tiles = tiles;
   spec.tile_table = {};
   TileSet set = data_tiles(spec);
-  tensors_[static_cast<std::size_t>(id)] = {std::move(spec), std::move(set)};
+  tensors_[static_cast<std::size_t>(id)] =
+      std::make_shared<const Tensor>(Tensor{std::move(spec), std::move(set)});
 }
 
 TensorId TensorTable::buffer_owner(TensorId id) const {

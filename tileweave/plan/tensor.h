@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -69,7 +69,7 @@ class TensorTable {
   TensorId buffer_owner(TensorId id) const;
 
  private:
-  std::vector<Tensor> tensors_;
+  std::vector<std::shared_ptr<const Tensor>> tensors_;  // so that copies are cheap
 };
 
 }  // namespace tileweave

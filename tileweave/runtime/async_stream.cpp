@@ -79,10 +79,22 @@ struct AsyncStream::Impl {
             std::to_string(how.num_streams));
     require(how.run.max_in_flight >= 1, "open stream", "at least one kernel in flight",
             std::to_string(how.run.max_in_flight));
+    const std::int32_t streams = plan.options().num_streams;
+    const std::int32_t queues = on.limits().hardware_queues;
+    if (how.run.starvation == StarvationCheck::kOn && streams > queues) {
+      throw Error("open stream",
+                  "no more internal streams than the " + std::to_string(queues) +
+                      " hardware queues of " + on.limits().name,
+                  std::to_string(streams));
+    }
     if (how.run.tracing == Tracing::kOn) state.allocate_records(kTraceRecords);
     queue = on.open_queue(plan.options().num_streams);
   }
 
+  struct KeptNode {
+    std::shared_ptr<const NodeSpec> spec;
+    std::int64_t run;
+  };
   /// A run's incremental proof state.
   struct Run {
     Run(const Plan& plan, const VerifyOptions& how)
@@ -95,20 +107,25 @@ struct AsyncStream::Impl {
     std::vector<std::pair<std::string, NodeSync>> borrowed;  // node sync to return after the run
   };
 
-  UseMark now() const { return {run_number, static_cast<std::int64_t>(plan.nodes().size())}; }
+  UseMark now() const {
+    const auto launch = static_cast<std::int64_t>(plan.nodes().size());
+    return {run_number, launch, run_base + launch};
+  }
   void collect_dropped();
   void check_running(const char* operation) const;
   void check_not_poisoned(const char* operation) const;
+  void check_operands(const NodeSpec& node) const;
   void add_to_run(NodeSpec node);
   NodeSync& borrow_sync(NodeId global, const NodeSpec& spec);
   std::vector<bool> live_operands_of(const NodeSpec& spec);
   void update_arrivals(const NodeSpec& spec);
   std::vector<Dependency> in_flight_limit(NodeId id) const;
+  std::shared_ptr<const TensorTable> tensors_now();
   Launch launch_of(NodeId id, std::function<void(NativeStream)> enqueue);
+  void count_in_run(NodeId id);
+  void enqueue_last(std::function<void(NativeStream)> enqueue);
   void launch(NodeSpec node, std::function<void(NativeStream)> enqueue);
-  HangContext hang_context() const {
-    return {kept_nodes, plan.tensors(), tensor_syncs, node_syncs, state};
-  }
+  HangContext hang_context(NodeId stuck);
 
   Device& device;
   AsyncStreamOptions options;
@@ -124,8 +141,10 @@ struct AsyncStream::Impl {
   std::map<TensorId, TensorSync> tensor_syncs;
   std::map<NodeId, NodeSync> node_syncs;  // of kept launches, by global id
   std::map<std::string, std::vector<NodeSync>> free_syncs;
-  std::map<NodeId, std::shared_ptr<const NodeSpec>> kept;  // by global id
+  std::map<NodeId, KeptNode> kept;  // by global id
   std::map<NodeId, const NodeSpec*> kept_nodes;
+  std::map<NodeId, const NodeSpec*> nodes_of_hang;  // those of the run that hung
+  std::shared_ptr<const TensorTable> table;         // what launches read while `plan` grows
   std::optional<Hang> hang;
 };
 
@@ -145,10 +164,20 @@ void AsyncStream::Impl::check_running(const char* operation) const {
   require(run.has_value(), operation, "a run: call begin_run() first");
 }
 
+/// A handle that is gone is memory that may be gone; also ids that this stream never made.
+void AsyncStream::Impl::check_operands(const NodeSpec& node) const {
+  for (const OperandSpec& operand : node.operands) {
+    if (pool.held(operand.tensor)) continue;
+    throw Error("launch `" + node.name + "`", "operands whose handles are held",
+                "dropped `" + plan.tensors()[operand.tensor].spec.name + "`");
+  }
+}
+
 /// Verifies the node against the run so far. Throws before anything is enqueued; a refused node
 /// ends the run's proof, so the run takes no more nodes.
 void AsyncStream::Impl::add_to_run(NodeSpec node) {
   check_node(node, plan.tensors());
+  check_operands(node);
   measure_resources(node, device);
   const std::string why = why_no_fit(node.resources, device.limits());
   require(why.empty(), "launch", "a block that fits an SM", "node `" + node.name + "`: " + why);
@@ -226,16 +255,24 @@ std::vector<Dependency> AsyncStream::Impl::in_flight_limit(NodeId id) const {
     const std::int32_t stream = schedule.nodes[static_cast<std::size_t>(old)].stream;
     if (!covered.insert(stream).second) continue;
     after.push_back({old, Release::kCompleted});
-    if (static_cast<std::int32_t>(covered.size()) == options.num_streams) break;
+    if (static_cast<std::int32_t>(covered.size()) == plan.options().num_streams) break;
   }
   return after;
+}
+
+/// The table as it is now: kernels in flight may look at theirs while the user makes tensors.
+std::shared_ptr<const TensorTable> AsyncStream::Impl::tensors_now() {
+  if (table == nullptr || table->size() != plan.tensors().size()) {
+    table = std::make_shared<const TensorTable>(plan.tensors());
+  }
+  return table;
 }
 
 Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)> enqueue) {
   const NodeSpec& spec = plan.nodes()[static_cast<std::size_t>(id)];
   const NodeId global = run_base + id;
   const auto shared_spec = std::make_shared<const NodeSpec>(spec);
-  kept[global] = shared_spec;
+  kept[global] = {shared_spec, run_number};
   kept_nodes[global] = shared_spec.get();
   if (static_cast<std::int64_t>(kept.size()) > kKeptLaunches) {
     const NodeId oldest = kept.begin()->first;
@@ -258,15 +295,16 @@ Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)>
   for (Dependency& dependency : launch.after) dependency.on += run_base;
   launch.abort = state.abort_word();
   launch.spec = shared_spec;
-  launch.tensors = std::shared_ptr<const TensorTable>(shared_spec, &plan.tensors());
+  launch.tensors = tensors_now();
   if (enqueue) {
     launch.call = std::move(enqueue);
     return launch;
   }
 
-  // Whoever comes later may ask for this launch's completion event; only a trusted launch order
-  // makes use of it.
-  if (options.run.launch_order == LaunchOrder::kTrusted) {
+  // Whoever comes later may ask for this launch's completion event; without one it waits for the
+  // whole launch, so where neither order nor default rule make use of events none are made.
+  if (options.run.launch_order == LaunchOrder::kTrusted ||
+      options.edge.start == StartRule::kLaunchCompletion) {
     launch.completion_event = CompletionEvent::kLaunchCompletion;
   }
   launch.wait_kernel = state.wait_kernel(global, spec);
@@ -290,16 +328,49 @@ Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)>
     const std::vector<bool> live = live_operands_of(spec);
     launch.context = state.context({.node = global, .spec = &spec, .live = live, .flags = flags},
                                    sync, plan.tensors(), tensor_syncs);
-    for (const BaseUpdate& update : SyncState::updates_of(sync, spec)) {
-      run->updates.push_back(update);
-    }
-    for (std::size_t i = 0; i < spec.operands.size(); ++i) {
-      if (live[i] && spec.operands[i].access == Access::kWrite) {
-        run->signalled.insert(spec.operands[i].tensor);
-      }
-    }
   }
   return launch;
+}
+
+/// What the launched node adds to the base update at the end of the run.
+void AsyncStream::Impl::count_in_run(NodeId id) {
+  const NodeSpec& spec = plan.nodes()[static_cast<std::size_t>(id)];
+  for (const BaseUpdate& update : SyncState::updates_of(node_syncs.at(run_base + id), spec)) {
+    run->updates.push_back(update);
+  }
+  const std::vector<bool> live = live_operands_of(spec);
+  for (std::size_t i = 0; i < spec.operands.size(); ++i) {
+    if (live[i] && spec.operands[i].access == Access::kWrite) {
+      run->signalled.insert(spec.operands[i].tensor);
+    }
+  }
+}
+
+/// Enqueues the node added last. When that fails (an argument maker that throws, no memory), the
+/// run counts as if the node had never been there, and takes no more nodes.
+void AsyncStream::Impl::enqueue_last(std::function<void(NativeStream)> enqueue) {
+  const auto id = static_cast<NodeId>(plan.nodes().size()) - 1;
+  const NodeSpec& spec = plan.nodes().back();
+  std::map<TensorId, TensorSync> before;
+  for (const OperandSpec& operand : spec.operands) {
+    const auto known = tensor_syncs.find(operand.tensor);
+    if (known != tensor_syncs.end()) before.insert(*known);
+  }
+  try {
+    update_arrivals(spec);
+    const Launch launch = launch_of(id, std::move(enqueue));
+    queue->launch(launch);
+    ++num_launched;
+    if (!launch.context.empty()) count_in_run(id);
+  } catch (const std::exception& error) {
+    run->refused = "`" + spec.name + "` could not be launched: " + error.what();
+    for (const auto& [tensor, sync] : before) tensor_syncs[tensor] = sync;
+    kept.erase(run_base + id);
+    kept_nodes.erase(run_base + id);
+    node_syncs.erase(run_base + id);
+    plan.nodes().pop_back();
+    throw;
+  }
 }
 
 void AsyncStream::Impl::launch(NodeSpec node, std::function<void(NativeStream)> enqueue) {
@@ -315,26 +386,37 @@ void AsyncStream::Impl::launch(NodeSpec node, std::function<void(NativeStream)> 
                             .shape = {static_cast<std::int64_t>(node.scratch_bytes)},
                             .dtype = DType::kU8},
                            now());
-    node.make_args = [make = node.make_args, at = pool.address(*scratch)](Addresses addresses) {
-      addresses.scratch = at;
-      return make(addresses);
-    };
+    if (node.make_args) {
+      node.make_args = [make = node.make_args, at = pool.address(*scratch)](Addresses addresses) {
+        addresses.scratch = at;
+        return make(addresses);
+      };
+    }
   }
-  add_to_run(std::move(node));
-  const auto id = static_cast<NodeId>(plan.nodes().size()) - 1;
-  const NodeSpec& spec = plan.nodes().back();
-  const UseMark mark{run_number, id};
-  for (const OperandSpec& operand : spec.operands) {
-    pool.used(plan.tensors().buffer_owner(operand.tensor), mark);
-    pool.used(operand.tensor, mark);
+  const UseMark mark = now();
+  try {
+    add_to_run(std::move(node));
+  } catch (...) {
+    if (scratch) pool.drop(*scratch);
+    throw;
   }
+  for (const OperandSpec& operand : plan.nodes().back().operands) pool.used(operand.tensor, mark);
   if (scratch) {
     pool.used(*scratch, mark);
     pool.drop(*scratch);
   }
-  update_arrivals(spec);
-  queue->launch(launch_of(id, std::move(enqueue)));
-  ++num_launched;
+  enqueue_last(std::move(enqueue));
+}
+
+/// Nodes of other runs share tensors and sync memory with those of the run that hung, so a report
+/// must not look at them.
+HangContext AsyncStream::Impl::hang_context(NodeId stuck) {
+  nodes_of_hang.clear();
+  const auto at = kept.find(stuck);
+  for (const auto& [id, node] : kept) {
+    if (at == kept.end() || node.run == at->second.run) nodes_of_hang[id] = node.spec.get();
+  }
+  return {nodes_of_hang, plan.tensors(), tensor_syncs, node_syncs, state};
 }
 
 AsyncStream::AsyncStream(Device& device, const AsyncStreamOptions& options)
@@ -431,9 +513,11 @@ void AsyncStream::synchronize() {
   Impl& s = *impl_;
   s.queue->synchronize();
   if (const Deadlock deadlock = s.queue->deadlock(); deadlock.found()) {
-    if (!s.hang) s.hang = explain(deadlock, s.hang_context());
+    const NodeId stuck = deadlock.waits.empty() ? -1 : deadlock.waits.front().node;
+    if (!s.hang) s.hang = explain(deadlock, s.hang_context(stuck));
   } else if (s.state.aborted() && !s.hang) {
-    s.hang = explain(*s.state.report(), s.hang_context());
+    const HangReport& report = *s.state.report();
+    s.hang = explain(report, s.hang_context(static_cast<NodeId>(report.node)));
   }
   if (s.hang) throw Error("run stream", s.hang->sentence);
 }
@@ -446,13 +530,19 @@ const std::optional<Hang>& AsyncStream::hang() const {
 }
 
 void AsyncStream::recover() {
-  impl_->queue->synchronize();
-  impl_->state.reset();
-  impl_->hang.reset();
-  impl_->run.reset();
+  Impl& s = *impl_;
+  s.queue->synchronize();
+  s.state.reset();
+  s.hang.reset();
+  if (!s.run) return;
+  for (auto& [key, sync] : s.run->borrowed) s.free_syncs[key].push_back(sync);
+  s.run.reset();
 }
 
 void AsyncStream::upload(const StreamTensor& tensor, const void* host) {
+  // The memory may have been another tensor's, whose kernels are still running.
+  const std::int64_t busy = impl_->pool.busy_until(tensor.id());
+  if (busy >= 0) impl_->queue->wait_until_completed(busy);
   impl_->device.upload(tensor.address(), host, tensor.bytes());
 }
 void AsyncStream::download(const StreamTensor& tensor, void* host) {
@@ -484,7 +574,8 @@ Trace AsyncStream::take_trace() {
                      .clock = modelled ? "modelled" : "measured",
                      .time_unit = modelled ? "ticks" : "ns",
                      .num_sms = s.device.limits().num_sms,
-                     .dropped = dropped},
+                     .dropped = dropped,
+                     .run_of = [&s](NodeId id) { return s.kept.at(id).run; }},
                     std::move(records), s.kept_nodes, s.plan.tensors());
 }
 

@@ -80,6 +80,8 @@ class AsyncStream {
   const std::optional<Hang>& hang() const;
   void recover();
 
+  /// Blocking; upload first waits for kernels that may touch the tensor's memory, download for
+  /// none.
   void upload(const StreamTensor& tensor, const void* host);
   void download(const StreamTensor& tensor, void* host);
   std::vector<SemaphoreView> semaphores(const StreamTensor& tensor);

@@ -1,11 +1,12 @@
 // TensorPool: tensors of an AsyncStream, given back late and handed out again in a fixed order.
 //
-// The user drops a handle at any time; the memory behind it is reused only when no kernel that may
-// still run can touch it: `max_in_flight` more kernels have been launched in the same run (each of
-// which starts after all that are that much older have completed), or a later run has begun. Ids,
-// with their semaphores, are reused only in later runs and for an equal spec, since counts go on.
-// Free memory is handed out by exact size, the earliest freed first, so that ranks which do the
-// same make the same decisions (paper appendix A). One host thread; owned by its stream.
+// The user drops a handle at any time; the memory behind it is handed out again only when kernels
+// launched from then on start after all that may touch it: `max_in_flight` more have been launched
+// in the same run, or a later run has begun; until `busy_until` is complete the host must keep off.
+// A tensor in place (`shares_buffer_with`) holds its owner's memory. Ids, with their semaphores,
+// are reused only in later runs and for an equal spec, since counts go on. Free memory is handed
+// out by exact size, the earliest freed first, so that ranks which do the same make the same
+// decisions (paper appendix A). One host thread; owned by its stream.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +23,11 @@
 
 namespace tileweave {
 
-/// When a tensor was last used: run, and launch within the run.
+/// When a tensor was last used: run, launch within the run, launch since the stream was opened.
 struct UseMark {
   std::int64_t run = -1;
   std::int64_t launch = -1;
+  std::int64_t number = -1;
 };
 
 class TensorPool {
@@ -36,12 +38,19 @@ class TensorPool {
   TensorPool(const TensorPool&) = delete;
   TensorPool& operator=(const TensorPool&) = delete;
 
-  /// A tensor with memory of its own, or over `address` where the spec names one.
+  /// A tensor with memory of its own, or over `address` or in place where the spec says so. Throws
+  /// Error when the tensor to share with is gone.
   TensorId acquire(const TensorSpec& spec, const UseMark& now);
+  /// Whether the user holds a handle.
+  bool held(TensorId id) const;
   /// The user's last handle is gone.
   void drop(TensorId id);
   void* address(TensorId id) const { return entries_.at(id).address; }
-  void used(TensorId id, const UseMark& now) { entries_.at(id).last_use = now; }
+  /// A launch uses the tensor, and with it its buffer's owner.
+  void used(TensorId id, const UseMark& now);
+  /// Number of the last launch that may touch the tensor's memory, on behalf of this tensor or of
+  /// one that had the memory before; -1: none.
+  std::int64_t busy_until(TensorId id) const;
   /// Returns memory of dropped tensors that nothing in flight can touch any more.
   void collect(const UseMark& now);
   /// Bytes of tensors in use or dropped but not yet returned.
@@ -52,17 +61,23 @@ class TensorPool {
     void* address = nullptr;
     std::size_t owned_bytes = 0;  // 0: the user's memory
     UseMark last_use;
+    std::int64_t busy_before = -1;  // busy_until of the memory when it was handed out
+    std::int32_t num_sharers = 0;   // tensors in place over it
     bool dropped = false;
   };
+  struct Piece {
+    void* memory = nullptr;
+    std::int64_t busy_until = -1;
+  };
   static std::string key_of(const TensorSpec& spec);
-  void* take_memory(std::size_t bytes);
+  Piece take_memory(std::size_t bytes);
 
   Device& device_;
   TensorTable& tensors_;
   std::int64_t max_in_flight_;
   std::map<TensorId, Entry> entries_;
   std::deque<TensorId> dropped_;  // memory not yet returned
-  std::map<std::size_t, std::deque<void*>> free_memory_;
+  std::map<std::size_t, std::deque<Piece>> free_memory_;
   std::map<std::string, std::deque<std::pair<TensorId, std::int64_t>>> free_ids_;  // id, last run
   std::size_t bytes_held_ = 0;
 };

@@ -82,6 +82,7 @@ Trace make_trace(const TraceRequest& request, std::vector<TileRecord> records,
         for (const std::int64_t k : kernel_tiles_of_work(operand, tensor, w)) {
           for (const std::int64_t t : map.tiles_of(kernel.coord(k), spec->args)) {
             for (const WorkKey& key : found->second[t]) {
+              if (request.run_of && request.run_of(key.first) != request.run_of(id)) continue;
               const auto writers = index.find(key);
               if (writers == index.end()) continue;
               const std::size_t runs = std::min(readers->second.size(), writers->second.size());
