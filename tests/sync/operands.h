@@ -27,7 +27,11 @@ inline OperandSync plain_operand(const Tiling& kernel, const Tiling& data, const
       if (size >= kNarrow) op.flags |= OperandSync::kWide;
     }
   }
-  if (data.count() == 1) op.flags |= OperandSync::kSingleTile;
+  op.flags |= OperandSync::kClosedFormTarget;
+  if (data.count() == 1) {
+    op.flags |= OperandSync::kSingleTile;
+    op.target = static_cast<std::uint32_t>(producer.count());
+  }
   return op;
 }
 

@@ -80,19 +80,19 @@ inline constexpr ModelledStatement kModelledStatements[] = {
     {"wait: the look of the beginning counts as a failure", "sync/sync_cta.h",
      "bool failed = aborted_;"},
     {"wait: a lane takes every num_lanes-th data tile", "sync/sync_cta.h",
-     "for (std::int64_t i = atomics_.lane(); i < walk.count; i += atomics_.num_lanes()) {"},
+     "for (std::int64_t i = atomics.lane(); i < walk.count; i += atomics.num_lanes()) {"},
     {"wait: a lane reads the base", "sync/sync_cta.h",
      "const std::uint32_t base = op.base[tile * op.base_stride];"},
     {"wait: poll", "sync/wait.h", "seen = atomics.load_acquire(word, site.system_scope);"},
     {"wait: compare", "sync/wait.h", "if (reached(seen, site.base, site.target)) return true;"},
     {"wait: leave on the abort word", "sync/wait.h",
-     "if (atomics_.load_relaxed(header_.abort) != 0) return false;"},
+     "if (atomics.load_relaxed(h.abort) != 0) return kLeave;"},
     {"wait: deadline, first claim reports", "sync/wait.h", "if (!atomics.claim(h.abort)) return;"},
     {"wait: the block agrees", "sync/sync_cta.h",
      "const Ready ready(!atomics_.barrier_or(failed));"},
     {"signal: block barrier after the writes", "sync/sync_cta.h", "atomics_.barrier();"},
     {"signal: one release per data tile", "sync/sync_cta.h",
-     "atomics_.add_release(op.words + walk.at(i) * op.word_stride, 1,"},
+     "atomics.add_release(op.words + walk.at(i) * op.word_stride, 1, system_scope);"},
 };
 
 }  // namespace tileweave::testing

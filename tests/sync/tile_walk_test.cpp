@@ -142,12 +142,15 @@ TEST(TileWalk, TakesMissingTrailingAxesAsZero) {
   EXPECT_EQ(list(ContextMaps::walk(op, 0, {1}, {})), list(ContextMaps::walk(op, 0, {1, 0, 0}, {})));
 }
 
-TEST(TileWalk, PrefersTableOverConstantOverClosedFormTarget) {
+TEST(TileWalk, TakesTheTargetFromTheTableElseAsMarkedFromTheGridsElseTheConstant) {
   const Tiling cut{{8}, {2}};
   OperandSync op = plain_operand(cut, cut, cut);
   EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 1U);
   op.target = 5;
+  op.flags &= ~OperandSync::kClosedFormTarget;
   EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 5U);
+  op.target = 0;
+  EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 0U) << "a constant may ask for no arrivals";
   const std::uint32_t targets[] = {7, 0, 9, 9};
   op.targets = targets;
   EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 0U) << "a table may ask for no arrivals";

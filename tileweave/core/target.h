@@ -1,16 +1,25 @@
 // Which compiler is reading: the library's only preprocessor conditionals live here.
 //
 // TW_HOST_DEVICE marks pure functions (tile algebra, layouts, protocol templates) that the same
-// source serves on the host, on the emulated device and on a GPU. TW_SM90 is true while device code
-// is compiled for sm_90 or later, where bulk copies and programmatic dependent launch exist.
-// TW_TSAN and TW_ASAN are true in builds under ThreadSanitizer and AddressSanitizer, which have to
-// be told of every switch between the emulated device's fibers.
+// source serves on the host, on the emulated device and on a GPU. TW_NO_INLINE and TW_ROLLED_LOOP
+// keep rare paths out of a kernel's straight line: a GPU fetches cold code from memory. TW_SM90 is
+// true while device code is compiled for sm_90 or later, where bulk copies and programmatic
+// dependent launch exist. TW_TSAN and TW_ASAN are true in builds under ThreadSanitizer and
+// AddressSanitizer, which have to be told of every switch between the emulated device's fibers.
 #pragma once
 
 #if defined(__CUDACC__)
 #define TW_HOST_DEVICE __host__ __device__
+#define TW_NO_INLINE __noinline__
 #else
 #define TW_HOST_DEVICE
+#define TW_NO_INLINE [[gnu::noinline]]
+#endif
+
+#if defined(__CUDA_ARCH__)
+#define TW_ROLLED_LOOP _Pragma("unroll 1")
+#else
+#define TW_ROLLED_LOOP
 #endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -15,6 +15,7 @@ namespace tileweave {
 
 class AtomicsCpu {
  public:
+  static constexpr std::uint32_t kFastPolls = 0;
   static constexpr std::uint32_t kPollsPerCheck = 1;
 
   explicit AtomicsCpu(CpuLane& lane) : lane_(&lane) {}

@@ -68,8 +68,10 @@ struct BarrierGroup {
 template <class Group = CtaGroup>
 class AtomicsCudaOf {
  public:
-  /// Looks at the abort word and the clock once in so many polls: about every 40 us.
-  static constexpr std::uint32_t kPollsPerCheck = 64;
+  /// Polls without back-off, about 40 us, before a wait counts as long.
+  static constexpr std::uint32_t kFastPolls = 64;
+  /// A long wait looks at the abort word and the clock once in so many polls.
+  static constexpr std::uint32_t kPollsPerCheck = 16;
 
   __device__ int lane() const { return Group::lane(); }
   __device__ int num_lanes() const { return Group::num_lanes(); }
@@ -109,7 +111,7 @@ class AtomicsCudaOf {
   }
 
   __device__ void pause(const std::uint32_t* /*word*/, const WaitSite& /*site*/) {
-    __nanosleep(20);
+    __nanosleep(40);
   }
   __device__ void launch_dependents() { ptx::griddep_launch_dependents(); }
   __device__ void grid_dependency_wait() { ptx::griddep_wait(); }

@@ -44,26 +44,29 @@ struct HangReport {
 };
 
 /// Semaphores of one operand, and how its kernel tiles map to data tiles.
-struct OperandSync {
+struct alignas(16) OperandSync {
   static constexpr std::uint32_t kSystemScope = 1;  // words shared with peers or library kernels
-  static constexpr std::uint32_t kSingleTile = 2;   // the tensor has exactly one data tile
+  static constexpr std::uint32_t kSingleTile = 2;   // one data tile, and a constant target
   static constexpr std::uint32_t kWide = 4;         // some extent or tile is 2^31 or more
+  static constexpr std::uint32_t kClosedFormTarget = 8;  // from producer_ktile, else `target`
 
-  std::uint32_t* words;             // data-tile semaphores; null: nothing to wait for or signal
-  const std::uint32_t* base;        // counts at the start of this run
-  const std::uint32_t* targets;     // arrivals per data tile (table form), else null
+  // Read by every wait and signal: one constant-cache line.
+  std::uint32_t* words;          // data-tile semaphores; null: nothing to wait for or signal
+  const std::uint32_t* base;     // counts at the start of this run
+  std::uint32_t* stamps;         // arrivals per kernel tile, for hang reports; may be null
+  const std::uint32_t* targets;  // arrivals per data tile (table form), else null
+  std::uint32_t target;          // constant target
+  std::uint32_t flags;
+  std::int32_t word_stride;  // words between neighbouring data tiles' semaphores
+  std::int32_t base_stride;  // the same for bases; 0: one base word for the whole tensor
+  // Read only where a tensor has several data tiles.
   const std::int32_t* map_offsets;  // CSR table map, else null
   const std::int32_t* map_tiles;
-  std::uint32_t* stamps;  // arrivals per kernel tile, for hang reports; may be null
   std::int64_t shape[kMaxAxes];
   std::int64_t ktile[kMaxAxes];  // kernel tiles of this node (table map: 1, shape = kernel grid)
   std::int64_t dtile[kMaxAxes];  // data tiles of the tensor
   std::int64_t producer_ktile[kMaxAxes];  // closed-form target: kernel tiles of the producer
   std::int32_t num_axes;
-  std::uint32_t target;      // constant target; 0: table or closed form
-  std::int32_t word_stride;  // words between neighbouring data tiles' semaphores
-  std::int32_t base_stride;  // 0: one base word for the whole tensor, 1: one per data tile
-  std::uint32_t flags;
 };
 
 /// A counter that blocks of one node share: last arriver of a split tile, queue of a claimed order.
@@ -74,7 +77,7 @@ struct CounterSync {
   std::int32_t base_stride;
 };
 
-struct SyncHeader {
+struct alignas(16) SyncHeader {
   static constexpr std::uint32_t kProgrammaticConsumer = 1;  // launched early by PDL: must wait
   static constexpr std::uint32_t kProgrammaticProducer = 2;  // lets the next kernel launch early
   static constexpr std::uint32_t kAssertReady =
@@ -82,22 +85,24 @@ struct SyncHeader {
   static constexpr std::uint32_t kCountBegun = 8;  // begin_cta counts this block as begun
   static constexpr std::uint32_t kWaits = 16;      // some operand polls: abort is looked at there
 
-  std::uint32_t* abort;  // device word: non-zero asks every block to leave
-  HangReport* report;
-  std::uint32_t* begun;        // blocks of this node that have begun, since load or recover()
-  TileRecord* records;         // trace ring, or null
-  std::uint32_t* num_records;  // records claimed so far (may exceed the capacity: dropped)
-  const std::int32_t* order;   // table order, else null
-  CounterSync counter;         // words null when the node has none
-  std::uint64_t deadline_ns;   // longest wait; 0: none (quiescence is watched instead)
-  std::int64_t order_offset;   // rotation
-  std::int64_t num_works;
-  LaunchArgs args;
-  std::uint32_t record_capacity;
-  std::uint32_t node;
-  std::uint32_t rank;
+  // Read by every block: one constant-cache line.
   std::uint32_t flags;
+  std::uint32_t node;
+  std::uint32_t* abort;       // device word: non-zero asks every block to leave
+  std::uint32_t* begun;       // blocks of this node that have begun, since load or recover()
+  TileRecord* records;        // trace ring, or null
+  const std::int32_t* order;  // table order, else null
+  std::int64_t order_offset;  // rotation
+  std::int64_t num_works;
   OrderForm order_form;
+  std::uint32_t rank;
+  // Read by few.
+  HangReport* report;
+  std::uint64_t deadline_ns;   // longest wait; 0: none (quiescence is watched instead)
+  CounterSync counter;         // words null when the node has none
+  std::uint32_t* num_records;  // records claimed so far (may exceed the capacity: dropped)
+  std::uint32_t record_capacity;
+  LaunchArgs args;
 };
 
 template <int kNumOperands>

@@ -71,11 +71,12 @@ __device__ inline bool wait_mbarrier(std::uint64_t* barrier, std::uint32_t parit
                                      std::uint32_t stage, const SyncHeader& header) {
   if (ptx::mbarrier_try_wait(barrier, parity)) return true;
   AtomicsCudaWarp atomics;
-  WaitClock<AtomicsCudaWarp> clock(atomics, header);
+  WaitClock<AtomicsCudaWarp> clock;
   const WaitSite site{.kind = WaitKind::kMbarrier, .operand = 0, .tile = stage};
+  TW_ROLLED_LOOP
   for (;;) {
     if (ptx::mbarrier_try_wait(barrier, parity)) return true;
-    if (!clock.keep_waiting(site, 0)) return false;
+    if (!clock.keep_waiting(atomics, site, 0, header)) return false;
   }
 }
 

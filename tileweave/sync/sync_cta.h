@@ -1,6 +1,6 @@
 // SyncCta: what a kernel calls. At most six added lines turn a GEMM into a tile-synchronised one:
 //
-//   __global__ void gemm(Args args, SyncContext<2> ctx) {                     // + the context
+//   __global__ void gemm(Args args, const __grid_constant__ SyncContext<2> ctx) {   // +
 //     SyncCta<AtomicsCuda, 2> sync(ctx);                                      // +
 //     if (!sync.begin_cta()) return;                                          // +
 //     const auto work = sync.remap(blockIdx.x);                               // + (optional)
@@ -32,7 +32,7 @@ class SyncCta {
       : context_(context), atomics_(atomics) {}
   SyncCta(const SyncCta&) = delete;
   SyncCta& operator=(const SyncCta&) = delete;
-  TW_HOST_DEVICE ~SyncCta() { flush_record(); }
+  TW_HOST_DEVICE ~SyncCta() { close_record(); }
 
   /// First call of a block. Lets a programmatic consumer launch, counts the block as begun for a
   /// wait kernel. False: the run is aborted, return at once (a kernel that waits may learn of it
@@ -43,8 +43,7 @@ class SyncCta {
     if ((h.flags & SyncHeader::kCountBegun) != 0 && atomics_.lane() == 0) {
       atomics_.add_relaxed(h.begun, 1);
     }
-    if (h.records != nullptr) record_.begin_ns = atomics_.now_ns();
-    record_.work = static_cast<std::uint32_t>(atomics_.block_index());
+    if (h.records != nullptr) record_ = open_record(atomics_, h, atomics_.block_index());
     atomics_.on_begin();
     // A relaxed look is enough: an aborted run's results are thrown away, this only saves time. A
     // kernel that waits uses the answer at its first wait, so that the load's latency hides behind
@@ -84,8 +83,7 @@ class SyncCta {
     ticket = atomics_.broadcast(ticket);
     if (ticket < static_cast<std::uint64_t>(h.num_works)) return ticket;
     wait_for_grid_dependency();  // a block that got no work at all must not return before
-    if (has_work_) flush_record();
-    record_.begin_ns = 0;  // and leaves no record
+    if (!has_work_ && record_ != nullptr) record_->begin_ns = 0;  // and leaves no record
     return -1;
   }
 
@@ -99,26 +97,18 @@ class SyncCta {
       atomics_.on_wait(operand, ktile);
       return Ready(true);
     }
-    if (h.records != nullptr && record_.wait_ns == 0) record_.wait_ns = atomics_.now_ns();
+    if (record_ != nullptr && record_->wait_ns == 0) record_->wait_ns = atomics_.now_ns();
     bool failed = aborted_;
-    const TileWalk walk = Maps::walk(op, operand, ktile, h.args);
-    for (std::int64_t i = atomics_.lane(); i < walk.count; i += atomics_.num_lanes()) {
-      const std::int64_t tile = walk.at(i);
-      const std::uint32_t base = op.base[tile * op.base_stride];
-      const WaitSite site{WaitKind::kSemaphore,
-                          static_cast<std::uint32_t>(operand),
-                          static_cast<std::uint32_t>(tile),
-                          base,
-                          Maps::target(op, operand, tile, h.args),
-                          (op.flags & OperandSync::kSystemScope) != 0};
-      if (!wait_word(atomics_, op.words + tile * op.word_stride, site, h)) {
-        failed = true;
-        break;
-      }
+    if (!is_plain_word(op)) {
+      failed = failed || !wait_tiles(atomics_, h, op, operand, ktile);
+    } else if (atomics_.lane() == 0 && !failed) {
+      const WaitSite site{
+          .operand = static_cast<std::uint32_t>(operand), .base = *op.base, .target = op.target};
+      failed = !wait_word(atomics_, op.words, site, h);
     }
     // The barrier hands the polling lanes' acquires on to every lane of the group.
     const Ready ready(!atomics_.barrier_or(failed));
-    if (h.records != nullptr) record_.ready_ns = ready ? atomics_.now_ns() : 0;
+    if (record_ != nullptr) record_->ready_ns = ready ? atomics_.now_ns() : 0;
     if (ready) atomics_.on_wait(operand, ktile);
     return ready;
   }
@@ -135,17 +125,18 @@ class SyncCta {
     if (op.words != nullptr) {
       // Orders every lane's writes before the releases below (cumulativity through the barrier).
       atomics_.barrier();
-      const TileWalk walk = Maps::walk(op, operand, ktile, h.args);
-      for (std::int64_t i = atomics_.lane(); i < walk.count; i += atomics_.num_lanes()) {
-        atomics_.add_release(op.words + walk.at(i) * op.word_stride, 1,
-                             (op.flags & OperandSync::kSystemScope) != 0);
+      if (!is_plain_word(op)) {
+        signal_tiles(atomics_, h, op, operand, ktile);
+      } else if (atomics_.lane() == 0) {
+        atomics_.add_release(op.words, 1, false);
       }
       // After the release: a stamp serves hang reports only and must not delay a waiter.
       if (op.stamps != nullptr && atomics_.lane() == 0) {
-        atomics_.add_relaxed(op.stamps + kernel_tile_index(op, ktile), 1);
+        const std::int64_t k = op.num_axes == 1 ? ktile.v[0] : detail::kernel_tile_index(op, ktile);
+        atomics_.add_relaxed(op.stamps + k, 1);
       }
     }
-    if (h.records != nullptr) record_.signal_ns = atomics_.now_ns();
+    if (record_ != nullptr) record_->signal_ns = atomics_.now_ns();
   }
 
   /// Fixed-order reductions (split-K, Stream-K): called by every work that contributed to reduction
@@ -162,22 +153,22 @@ class SyncCta {
     return atomics_.barrier_or(last);  // and the last arriver's acquire reaches every lane
   }
 
-  /// Executes griddepcontrol.wait once if this launch is a programmatic consumer.
+  /// Executes griddepcontrol.wait if this launch is a programmatic consumer; again costs nothing, a
+  /// flag to remember it by would (a register that lives through the kernel).
   TW_HOST_DEVICE void wait_for_grid_dependency() {
-    if (grid_waited_ || (context_.header.flags & SyncHeader::kProgrammaticConsumer) == 0) return;
-    atomics_.grid_dependency_wait();
-    grid_waited_ = true;
+    if ((context_.header.flags & SyncHeader::kProgrammaticConsumer) != 0) {
+      atomics_.grid_dependency_wait();
+    }
   }
 
   /// Ends the trace record of the current work and starts the next one's (persistent blocks).
   TW_HOST_DEVICE void set_work(std::int64_t work) {
     if (context_.header.records != nullptr && has_work_) {
-      flush_record();
-      record_ = TileRecord{};
-      record_.begin_ns = atomics_.now_ns();
+      close_record();
+      record_ = open_record(atomics_, context_.header, work);
     }
     has_work_ = true;
-    record_.work = static_cast<std::uint32_t>(work);
+    if (record_ != nullptr) record_->work = static_cast<std::uint32_t>(work);
     atomics_.on_work(work);
   }
 
@@ -185,37 +176,73 @@ class SyncCta {
   TW_HOST_DEVICE const SyncContext<kNumOperands>& context() const { return context_; }
 
  private:
-  TW_HOST_DEVICE static std::int64_t kernel_tile_index(const OperandSync& op, const Coord& ktile) {
-    std::int64_t index = 0;
-    for (int a = 0; a < op.num_axes; ++a) {
-      const std::int64_t at = a < ktile.num_axes ? ktile.v[a] : 0;
-      index = index * ceil_div(op.shape[a], op.ktile[a]) + at;
-    }
-    return index;
+  /// One data tile, one constant target, device scope: the case that a kernel has in line.
+  TW_HOST_DEVICE static bool is_plain_word(const OperandSync& op) {
+    constexpr std::uint32_t kAsked = OperandSync::kSingleTile | OperandSync::kSystemScope;
+    if constexpr (Maps::kPlain == PlainWords::kAll) return true;
+    if constexpr (Maps::kPlain == PlainWords::kNone) return false;
+    return (op.flags & kAsked) == OperandSync::kSingleTile;
   }
 
-  TW_HOST_DEVICE void flush_record() {
-    const SyncHeader& h = context_.header;
-    if (h.records == nullptr || record_.begin_ns == 0) return;
-    if (atomics_.lane() == 0) {
-      const std::uint32_t slot = atomics_.fetch_add_relaxed(h.num_records, 1);
-      if (slot < h.record_capacity) {
-        record_.node = h.node;
-        record_.rank = h.rank;
-        record_.sm = atomics_.sm_index();
-        record_.end_ns = atomics_.now_ns();
-        h.records[slot] = record_;
-      }
+  // Several data tiles: out of line, since the index arithmetic is long and a kernel whose tensors
+  // have one data tile each would have to fetch around it in every launch. The references lead into
+  // the kernel's parameter, which is why it should be __grid_constant__. Nothing else is passed by
+  // reference: what has an address lives in local memory, and an acquire empties the L1 cache.
+  TW_NO_INLINE TW_HOST_DEVICE static bool wait_tiles(Atomics atomics, const SyncHeader& h,
+                                                     const OperandSync& op, int operand,
+                                                     const Coord ktile) {
+    const TileWalk walk = Maps::walk(op, operand, ktile, h.args);
+    TW_ROLLED_LOOP
+    for (std::int64_t i = atomics.lane(); i < walk.count; i += atomics.num_lanes()) {
+      const std::int64_t tile = walk.at(i);
+      const std::uint32_t base = op.base[tile * op.base_stride];
+      const WaitSite site{WaitKind::kSemaphore,
+                          static_cast<std::uint32_t>(operand),
+                          static_cast<std::uint32_t>(tile),
+                          base,
+                          Maps::target(op, operand, tile, h.args),
+                          (op.flags & OperandSync::kSystemScope) != 0};
+      if (!wait_word(atomics, op.words + tile * op.word_stride, site, h)) return false;
     }
-    record_.begin_ns = 0;
+    return true;
+  }
+  TW_NO_INLINE TW_HOST_DEVICE static void signal_tiles(Atomics atomics, const SyncHeader& h,
+                                                       const OperandSync& op, int operand,
+                                                       const Coord ktile) {
+    const bool system_scope = (op.flags & OperandSync::kSystemScope) != 0;
+    const TileWalk walk = Maps::walk(op, operand, ktile, h.args);
+    TW_ROLLED_LOOP
+    for (std::int64_t i = atomics.lane(); i < walk.count; i += atomics.num_lanes()) {
+      atomics.add_release(op.words + walk.at(i) * op.word_stride, 1, system_scope);
+    }
+  }
+
+  TW_HOST_DEVICE void close_record() {
+    if (record_ != nullptr) record_->end_ns = atomics_.now_ns();
+  }
+
+  /// A record of the trace ring for lane 0; null for other lanes, and when the ring is full. Events
+  /// are written to it as they come: kept in registers they would crowd out those of the kernel.
+  TW_NO_INLINE TW_HOST_DEVICE static TileRecord* open_record(Atomics atomics, const SyncHeader& h,
+                                                             std::int64_t work) {
+    if (atomics.lane() != 0) return nullptr;
+    const std::uint32_t slot = atomics.fetch_add_relaxed(h.num_records, 1);
+    if (slot >= h.record_capacity) return nullptr;
+    TileRecord* record = h.records + slot;
+    *record = TileRecord{};
+    record->node = h.node;
+    record->rank = h.rank;
+    record->work = static_cast<std::uint32_t>(work);
+    record->sm = atomics.sm_index();
+    record->begin_ns = atomics.now_ns();
+    return record;
   }
 
   const SyncContext<kNumOperands>& context_;
   Atomics atomics_;
-  TileRecord record_{};
-  bool grid_waited_ = false;
-  bool has_work_ = false;  // set_work was called
-  bool aborted_ = false;   // lane 0: the run was aborted before this block began
+  TileRecord* record_ = nullptr;  // of the current work, on lane 0 of a traced run
+  bool has_work_ = false;         // set_work was called
+  bool aborted_ = false;          // lane 0: the run was aborted before this block began
 };
 
 }  // namespace tileweave

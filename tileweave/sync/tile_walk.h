@@ -14,23 +14,22 @@
 
 namespace tileweave {
 
-/// The data tiles that one kernel tile meets.
+/// The data tiles that one kernel tile meets: the one at `first`, a list, or a span of a grid.
 struct TileWalk {
   std::int64_t count = 0;
-  std::int64_t first = 0;                 // linear index when count == 1 or for a table
+  std::int64_t first = 0;                 // linear index of the first tile of a span
   const std::int32_t* entries = nullptr;  // table form
-  TileSpan span;                          // several tiles of a grid
-  Coord grid;
+  std::int32_t num_axes = 0;
+  std::int64_t extent[kMaxAxes] = {};  // tiles of the span per axis
+  std::int64_t stride[kMaxAxes] = {};  // of the linear index
 
   TW_HOST_DEVICE std::int64_t at(std::int64_t i) const {
     if (entries != nullptr) return entries[i];
-    if (count == 1) return first;
-    std::int64_t index = 0;
-    std::int64_t scale = 1;
-    for (int a = span.first.num_axes - 1; a >= 0; --a) {
-      index += (span.first.v[a] + i % span.extent.v[a]) * scale;
-      i /= span.extent.v[a];
-      scale *= grid.v[a];
+    std::int64_t index = first;
+    TW_ROLLED_LOOP
+    for (int a = num_axes - 1; a >= 0 && i > 0; --a) {
+      index += i % extent[a] * stride[a];
+      i /= extent[a];
     }
     return index;
   }
@@ -38,26 +37,28 @@ struct TileWalk {
 
 namespace detail {
 
+// Loops stay rolled: unrolled, their divisions are tens of kilobytes of code to fetch.
+
 /// Walk of a span of a grid; Int is the width of the arithmetic.
 template <class Int>
 TW_HOST_DEVICE TileWalk walk_plain(const OperandSync& op, const Coord& ktile) {
   TileWalk walk;
   walk.count = 1;
-  walk.span.first.num_axes = walk.span.extent.num_axes = walk.grid.num_axes = op.num_axes;
-  for (int a = 0; a < op.num_axes; ++a) {
+  walk.num_axes = op.num_axes;
+  std::int64_t stride = 1;
+  TW_ROLLED_LOOP
+  for (int a = op.num_axes - 1; a >= 0; --a) {
     const Int shape = static_cast<Int>(op.shape[a]);
     const Int dtile = static_cast<Int>(op.dtile[a]);
     const Int size = static_cast<Int>(op.ktile[a]);
     const Int begin = static_cast<Int>(a < ktile.num_axes ? ktile.v[a] : 0) * size;
     const Int end = shape - begin < size ? shape : begin + size;
     const Int first = begin / dtile;
-    const Int extent = (end - 1) / dtile - first + 1;
-    const Int grid = (shape - 1) / dtile + 1;
-    walk.span.first.v[a] = static_cast<std::int64_t>(first);
-    walk.span.extent.v[a] = static_cast<std::int64_t>(extent);
-    walk.grid.v[a] = static_cast<std::int64_t>(grid);
-    walk.count *= static_cast<std::int64_t>(extent);
-    walk.first = walk.first * walk.grid.v[a] + walk.span.first.v[a];
+    walk.extent[a] = static_cast<std::int64_t>((end - 1) / dtile - first + 1);
+    walk.stride[a] = stride;
+    walk.first += static_cast<std::int64_t>(first) * stride;
+    walk.count *= walk.extent[a];
+    stride *= static_cast<std::int64_t>((shape - 1) / dtile + 1);
   }
   return walk;
 }
@@ -67,6 +68,7 @@ template <class Int>
 TW_HOST_DEVICE std::uint32_t target_plain(const OperandSync& op, std::int64_t data_tile) {
   Int rest = static_cast<Int>(data_tile);
   Int arrivals = 1;
+  TW_ROLLED_LOOP
   for (int a = op.num_axes - 1; a >= 0; --a) {
     const Int shape = static_cast<Int>(op.shape[a]);
     const Int dtile = static_cast<Int>(op.dtile[a]);
@@ -80,37 +82,63 @@ TW_HOST_DEVICE std::uint32_t target_plain(const OperandSync& op, std::int64_t da
   return static_cast<std::uint32_t>(arrivals);
 }
 
+/// Linear index of a kernel tile in its grid (a table map's own, else from shape and kernel tile).
+TW_NO_INLINE TW_HOST_DEVICE inline std::int64_t kernel_tile_index(const OperandSync& op,
+                                                                  const Coord ktile) {
+  std::int64_t index = 0;
+  TW_ROLLED_LOOP
+  for (int a = 0; a < op.num_axes; ++a) {
+    index = index * ceil_div(op.shape[a], op.ktile[a]) + (a < ktile.num_axes ? ktile.v[a] : 0);
+  }
+  return index;
+}
+
 }  // namespace detail
 
+/// Which operands of a kernel are one data tile with a constant target, at device scope.
+enum class PlainWords : std::uint8_t { kNone, kSome, kAll };
+
 struct ContextMaps {
+  /// Operands marked kSingleTile, which need no map and have a constant target, are looked for.
+  static constexpr PlainWords kPlain = PlainWords::kSome;
+
   TW_HOST_DEVICE static TileWalk walk(const OperandSync& op, int /*operand*/, const Coord& ktile,
                                       const LaunchArgs& /*args*/) {
+    TileWalk walk;
     if ((op.flags & OperandSync::kSingleTile) != 0) {
-      TileWalk one;
-      one.count = 1;
-      return one;
+      walk.count = 1;
+    } else if (op.map_offsets != nullptr) {
+      const std::int64_t k = detail::kernel_tile_index(op, ktile);
+      walk.entries = op.map_tiles + op.map_offsets[k];
+      walk.count = op.map_offsets[k + 1] - op.map_offsets[k];
+    } else {
+      walk = (op.flags & OperandSync::kWide) != 0 ? detail::walk_plain<std::uint64_t>(op, ktile)
+                                                  : detail::walk_plain<std::uint32_t>(op, ktile);
     }
-    if (op.map_offsets != nullptr) {
-      std::int64_t k = 0;
-      for (int a = 0; a < op.num_axes; ++a) {
-        k = k * op.shape[a] + (a < ktile.num_axes ? ktile.v[a] : 0);
-      }
-      TileWalk listed;
-      listed.entries = op.map_tiles + op.map_offsets[k];
-      listed.count = op.map_offsets[k + 1] - op.map_offsets[k];
-      return listed;
-    }
-    return (op.flags & OperandSync::kWide) != 0 ? detail::walk_plain<std::uint64_t>(op, ktile)
-                                                : detail::walk_plain<std::uint32_t>(op, ktile);
+    return walk;
   }
 
   TW_HOST_DEVICE static std::uint32_t target(const OperandSync& op, int /*operand*/,
                                              std::int64_t data_tile, const LaunchArgs& /*args*/) {
     if (op.targets != nullptr) return op.targets[data_tile];
-    if (op.target != 0) return op.target;
+    if ((op.flags & OperandSync::kClosedFormTarget) == 0) return op.target;
     return (op.flags & OperandSync::kWide) != 0
                ? detail::target_plain<std::uint64_t>(op, data_tile)
                : detail::target_plain<std::uint32_t>(op, data_tile);
+  }
+};
+
+/// For kernels that count every fraction of a microsecond: promises that every tiled operand is one
+/// data tile, so that no code for several is compiled in. Such a kernel is added to the library
+/// with TileSupport::kSingleTile, and a plan that gives it more is refused.
+struct SingleTileMaps {
+  static constexpr PlainWords kPlain = PlainWords::kAll;
+  TW_HOST_DEVICE static TileWalk walk(const OperandSync&, int, const Coord&, const LaunchArgs&) {
+    return {};
+  }
+  TW_HOST_DEVICE static std::uint32_t target(const OperandSync& op, int, std::int64_t,
+                                             const LaunchArgs&) {
+    return op.target;
   }
 };
 
@@ -119,17 +147,22 @@ struct ContextMaps {
 /// LaunchArgs&)`, both host and device; the host uses the same functions as twins.
 template <class F>
 struct FunctorMaps {
+  static constexpr PlainWords kPlain = PlainWords::kNone;
+
   TW_HOST_DEVICE static TileWalk walk(const OperandSync& op, int operand, const Coord& ktile,
                                       const LaunchArgs& args) {
+    const TileSpan span = F::map(operand, ktile, args);
     TileWalk walk;
-    walk.span = F::map(operand, ktile, args);
-    walk.count = walk.span.count();
-    for (int a = walk.span.extent.num_axes; a < op.num_axes; ++a) walk.span.extent.v[a] = 1;
-    walk.span.first.num_axes = walk.span.extent.num_axes = op.num_axes;
-    walk.grid.num_axes = op.num_axes;
-    for (int a = 0; a < op.num_axes; ++a) {
-      walk.grid.v[a] = ceil_div(op.shape[a], op.dtile[a]);
-      walk.first = walk.first * walk.grid.v[a] + walk.span.first.v[a];
+    walk.count = 1;
+    walk.num_axes = op.num_axes;
+    std::int64_t stride = 1;
+    TW_ROLLED_LOOP
+    for (int a = op.num_axes - 1; a >= 0; --a) {
+      walk.extent[a] = a < span.extent.num_axes ? span.extent.v[a] : 1;
+      walk.stride[a] = stride;
+      walk.first += (a < span.first.num_axes ? span.first.v[a] : 0) * stride;
+      walk.count *= walk.extent[a];
+      stride *= ceil_div(op.shape[a], op.dtile[a]);
     }
     return walk;
   }

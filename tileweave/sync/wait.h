@@ -32,8 +32,9 @@ struct WaitSite {
 
 /// Claims the abort word; the winner publishes the report. Safe from any number of waiters.
 template <class Atomics>
-TW_HOST_DEVICE void report_hang(Atomics& atomics, const WaitSite& site, std::uint32_t seen,
-                                std::uint64_t waited_ns, const SyncHeader& h) {
+TW_NO_INLINE TW_HOST_DEVICE void report_hang(Atomics atomics, const WaitSite site,
+                                             const std::uint32_t seen,
+                                             const std::uint64_t waited_ns, const SyncHeader& h) {
   if (!atomics.claim(h.abort)) return;
   HangReport& r = *h.report;
   r.kind = static_cast<std::uint32_t>(site.kind);
@@ -51,36 +52,44 @@ TW_HOST_DEVICE void report_hang(Atomics& atomics, const WaitSite& site, std::uin
   atomics.store_release_system(&r.state, HangReport::kComplete);
 }
 
-/// Clock of one wait: decides when it has lasted too long or must leave because the run is aborted.
+/// One look of a lasting wait at the abort word and the clock. Takes the time at which the wait
+/// began to be watched (0: not yet) and returns it, or kLeave.
+inline constexpr std::uint64_t kLeave = ~std::uint64_t{0};
+template <class Atomics>
+TW_NO_INLINE TW_HOST_DEVICE std::uint64_t watch_wait(Atomics atomics, const WaitSite site,
+                                                     const std::uint32_t seen,
+                                                     const std::uint64_t start_ns,
+                                                     const SyncHeader& h) {
+  if (atomics.load_relaxed(h.abort) != 0) return kLeave;
+  if (h.deadline_ns == 0) return start_ns;
+  const std::uint64_t now = atomics.now_ns();
+  if (start_ns == 0) return now;
+  if (now - start_ns <= h.deadline_ns) return start_ns;
+  report_hang(atomics, site, seen, now - start_ns, h);
+  return kLeave;
+}
+
+/// Decides when a wait has lasted too long or must leave because the run is aborted.
 template <class Atomics>
 class WaitClock {
  public:
-  TW_HOST_DEVICE WaitClock(Atomics& atomics, const SyncHeader& h) : atomics_(atomics), header_(h) {}
-
   /// Called after each unsuccessful poll. False: leave.
-  TW_HOST_DEVICE bool keep_waiting(const WaitSite& site, std::uint32_t seen) {
+  TW_HOST_DEVICE bool keep_waiting(Atomics& atomics, const WaitSite& site, std::uint32_t seen,
+                                   const SyncHeader& h) {
     if (++polls_ % Atomics::kPollsPerCheck != 0) return true;
-    if (atomics_.load_relaxed(header_.abort) != 0) return false;
-    if (header_.deadline_ns == 0) return true;
-    const std::uint64_t now = atomics_.now_ns();
-    if (start_ns_ == 0) start_ns_ = now;
-    if (now - start_ns_ <= header_.deadline_ns) return true;
-    report_hang(atomics_, site, seen, now - start_ns_, header_);
-    return false;
+    start_ns_ = watch_wait(atomics, site, seen, start_ns_, h);
+    return start_ns_ != kLeave;
   }
 
  private:
-  Atomics& atomics_;
-  const SyncHeader& header_;
   std::uint64_t start_ns_ = 0;
   std::uint32_t polls_ = 0;
 };
 
-/// Waits until the word has reached base + target. One lane calls it; the acquire load that sees
-/// the last arrival makes every arriver's writes visible to this lane. False: the run is aborted.
+/// The part of a wait that has outlasted its fast polls: backs off, looks at abort and deadline.
 template <class Atomics>
-TW_HOST_DEVICE bool wait_word(Atomics& atomics, const std::uint32_t* word, const WaitSite& site,
-                              const SyncHeader& h) {
+TW_NO_INLINE TW_HOST_DEVICE bool wait_long(Atomics atomics, const std::uint32_t* word,
+                                           const WaitSite site, const SyncHeader& h) {
   std::uint32_t seen = atomics.load_acquire(word, site.system_scope);
   if (reached(seen, site.base, site.target)) return true;
   if ((h.flags & SyncHeader::kAssertReady) != 0) {
@@ -88,13 +97,27 @@ TW_HOST_DEVICE bool wait_word(Atomics& atomics, const std::uint32_t* word, const
     report_hang(atomics, site, seen, 0, h);
     return false;
   }
-  WaitClock<Atomics> clock(atomics, h);
+  WaitClock<Atomics> clock;
+  TW_ROLLED_LOOP
   for (;;) {
     atomics.pause(word, site);
     seen = atomics.load_acquire(word, site.system_scope);
     if (reached(seen, site.base, site.target)) return true;
-    if (!clock.keep_waiting(site, seen)) return false;
+    if (!clock.keep_waiting(atomics, site, seen, h)) return false;
   }
+}
+
+/// Waits until the word has reached base + target. One lane calls it; the acquire load that sees
+/// the last arrival makes every arriver's writes visible to this lane. False: the run is aborted.
+/// Most waits end within a few polls: those, and nothing else, stand in the kernel's straight line.
+template <class Atomics>
+TW_HOST_DEVICE bool wait_word(Atomics& atomics, const std::uint32_t* word, const WaitSite& site,
+                              const SyncHeader& h) {
+  TW_ROLLED_LOOP
+  for (std::uint32_t poll = 0; poll < Atomics::kFastPolls; ++poll) {
+    if (reached(atomics.load_acquire(word, site.system_scope), site.base, site.target)) return true;
+  }
+  return wait_long(atomics, word, site, h);
 }
 
 }  // namespace tileweave
