@@ -179,6 +179,7 @@ void AsyncStream::Impl::add_to_run(NodeSpec node) {
   check_node(node, plan.tensors());
   check_operands(node);
   measure_resources(node, device);
+  check_tile_support(node, plan.tensors(), device);
   const std::string why = why_no_fit(node.resources, device.limits());
   require(why.empty(), "launch", "a block that fits an SM", "node `" + node.name + "`: " + why);
   const NodeId id = plan.add(std::move(node));
@@ -491,13 +492,15 @@ void AsyncStream::end_run() {
   for (const TensorId id : s.run->signalled) {
     s.run->updates.push_back(SyncState::update_of(s.tensor_syncs.at(id)));
   }
-  Launch last =
-      s.state.base_update(s.run_base + static_cast<NodeId>(s.plan.nodes().size()), s.run->updates);
-  for (std::size_t i = 0; i < s.plan.nodes().size(); ++i) {
-    last.after.push_back({s.run_base + static_cast<NodeId>(i), Release::kCompleted});
+  if (!s.run->updates.empty()) {
+    Launch last = s.state.base_update(s.run_base + static_cast<NodeId>(s.plan.nodes().size()),
+                                      s.run->updates);
+    for (std::size_t i = 0; i < s.plan.nodes().size(); ++i) {
+      last.after.push_back({s.run_base + static_cast<NodeId>(i), Release::kCompleted});
+    }
+    s.queue->launch(last);
+    ++s.num_launched;
   }
-  s.queue->launch(last);
-  ++s.num_launched;
   for (auto& [key, sync] : s.run->borrowed) s.free_syncs[key].push_back(sync);
   s.run.reset();
 }

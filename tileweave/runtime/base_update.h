@@ -16,10 +16,11 @@ inline constexpr int kBaseUpdateThreads = 256;
 
 /// At most kBaseUpdateWords words, so that one thread per entry keeps the end of a run short.
 struct BaseUpdate {
-  std::uint32_t* base;           // `count` words
+  std::uint32_t* base;           // first of `count` words
   const std::uint32_t* targets;  // one per base word, or null: all equal `target`
   std::uint32_t target;
   std::int32_t count;
+  std::int32_t stride = 1;  // words between bases
 };
 inline constexpr std::int32_t kBaseUpdateWords = 8;
 
@@ -37,7 +38,7 @@ TW_HOST_DEVICE inline void apply_base_updates(const BaseUpdateArgs& args, std::i
        e += num_blocks * num_lanes) {
     const BaseUpdate entry = args.entries[e];
     for (std::int32_t i = 0; i < entry.count; ++i) {
-      entry.base[i] += entry.targets != nullptr ? entry.targets[i] : entry.target;
+      entry.base[i * entry.stride] += entry.targets != nullptr ? entry.targets[i] : entry.target;
     }
   }
 }

@@ -20,12 +20,16 @@ namespace tileweave {
 using CpuKernel =
     std::function<void(CpuLane& lane, const std::byte* args, const std::byte* context)>;
 
+/// Data tiles per synchronised operand that a kernel was compiled for (SingleTileMaps: one).
+enum class TileSupport : std::uint8_t { kAny, kSingleTile };
+
 struct KernelImpl {
   std::string name;
   std::int32_t num_sync_slots = 0;  // N of its SyncContext<N>; 0: takes no context
   CpuKernel cpu = nullptr;
   std::int32_t cpu_lanes = 1;           // lanes (fibers) per block on the emulated device
   const void* cuda_function = nullptr;  // __global__ void(Args, SyncContext<N>)
+  TileSupport tiles = TileSupport::kAny;
 };
 
 class KernelLibrary {

@@ -63,6 +63,21 @@ Schedule unchecked_schedule(const Plan& plan, VerifyOptions how) {
   return asked.schedule();
 }
 
+void check_tile_support(const NodeSpec& node, const TensorTable& tensors, const Device& device) {
+  if (!node.integrated) return;
+  const KernelImpl& kernel = device.kernels().find(node.kernel);
+  if (kernel.tiles == TileSupport::kAny) return;
+  for (const OperandSpec& operand : node.operands) {
+    const Tensor& tensor = tensors[operand.tensor];
+    const bool plain = operand.sync_slot < 0 || !tensor.tiled() ||
+                       (tensor.tiles.count() == 1 && !operand.map &&
+                        (!operand.target || operand.target->is_constant()));
+    require(plain, "load plan", "one data tile per tensor for a kernel compiled for that",
+            "node `" + node.name + "` with `" + tensor.spec.name + "` in " +
+                tensor.tiles.describe() + ", kernel `" + kernel.name + "`");
+  }
+}
+
 std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,
                                       const TensorTable& tensors) {
   const Tensor& tensor = tensors[id];

@@ -26,6 +26,10 @@ void measure_resources(NodeSpec& node, const Device& device);
 /// runs with the contract check off.
 Schedule unchecked_schedule(const Plan& plan, VerifyOptions how);
 
+/// Refuses operands with several data tiles for a kernel compiled for one. Throws Error naming
+/// both.
+void check_tile_support(const NodeSpec& node, const TensorTable& tensors, const Device& device);
+
 /// Arrivals per data tile that the producers among `nodes` make in one run.
 std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,
                                       const TensorTable& tensors);

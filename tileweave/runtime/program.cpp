@@ -54,7 +54,10 @@ struct Program::Impl {
 };
 
 void Program::Impl::load() {
-  for (NodeSpec& node : plan->nodes()) measure_resources(node, device);
+  for (NodeSpec& node : plan->nodes()) {
+    measure_resources(node, device);
+    check_tile_support(node, plan->tensors(), device);
+  }
   const VerifyOptions how{.device = device.limits(),
                           .launch_order = options.launch_order,
                           .starvation = options.starvation};

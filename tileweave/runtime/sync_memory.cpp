@@ -31,8 +31,7 @@ std::byte* SyncMemory::take(std::size_t bytes) {
   return piece;
 }
 
-std::uint32_t* SyncMemory::filled(std::int64_t count, std::uint32_t value) {
-  const std::vector<std::uint32_t> values(static_cast<std::size_t>(count), value);
+std::uint32_t* SyncMemory::filled(const std::vector<std::uint32_t>& values) {
   const std::size_t bytes = values.size() * sizeof(std::uint32_t);
   auto* words = reinterpret_cast<std::uint32_t*>(take(bytes));
   device_.upload(words, values.data(), bytes);
@@ -43,16 +42,29 @@ std::uint32_t* SyncMemory::filled(std::int64_t count, std::uint32_t value) {
 CountedWords SyncMemory::counted(std::int64_t count, std::int64_t bases, std::int32_t word_stride,
                                  std::uint32_t initial) {
   CountedWords counted;
-  counted.words = filled(count * word_stride, initial);
-  counted.base = filled(bases, initial);
   counted.count = count;
-  counted.bases = bases;
   counted.word_stride = word_stride;
+  const auto stride = static_cast<std::size_t>(word_stride);
+  std::vector<std::uint32_t> values(static_cast<std::size_t>(count) * stride, 0);
+  for (std::size_t at = 0; at < values.size(); at += stride) {
+    values[at] = initial;
+    if (word_stride > 1) values[at + 1] = initial;
+  }
+  counted.words = filled(values);
+  if (word_stride > 1) {
+    counted.base = counted.words + 1;
+    counted.bases = count;
+    counted.base_stride = word_stride;
+  } else {
+    counted.base = filled(std::vector<std::uint32_t>(static_cast<std::size_t>(bases), initial));
+    counted.bases = bases;
+    counted.base_stride = bases > 1 ? 1 : 0;
+  }
   return counted;
 }
 
 std::uint32_t* SyncMemory::words(std::int64_t count) {
-  return filled(count, 0);
+  return filled(std::vector<std::uint32_t>(static_cast<std::size_t>(count), 0));
 }
 
 const void* SyncMemory::table_bytes(std::span<const std::byte> bytes) {

@@ -16,14 +16,16 @@
 
 namespace tileweave {
 
-/// Words that only grow, and where the current run started. `bases` is 1 (all words share one base)
-/// or `count`.
+/// Words that only grow, and where the current run started. Where words are apart, each has its
+/// base beside it, so that a waiter fetches both with one cache line; where they are packed, bases
+/// are packed too: 1 (all words share it) or `count`.
 struct CountedWords {
   std::uint32_t* words = nullptr;
   std::uint32_t* base = nullptr;
   std::int64_t count = 0;
   std::int64_t bases = 0;
   std::int32_t word_stride = 1;
+  std::int32_t base_stride = 0;  // words between bases; 0: there is one
 };
 
 class SyncMemory {
@@ -57,7 +59,7 @@ class SyncMemory {
   };
   std::byte* take(std::size_t bytes);
   const void* table_bytes(std::span<const std::byte> bytes);
-  std::uint32_t* filled(std::int64_t count, std::uint32_t value);
+  std::uint32_t* filled(const std::vector<std::uint32_t>& values);
 
   Device& device_;
   std::vector<Chunk> chunks_;

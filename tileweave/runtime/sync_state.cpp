@@ -89,7 +89,7 @@ void SyncState::set_arrivals(TensorSync& sync, std::vector<std::int64_t> arrival
 
 NodeSync SyncState::make_node(const NodeSpec& spec, const TensorTable& tensors) {
   NodeSync node;
-  node.begun = memory_.counted(1, 1, 1, options_.initial_count);
+  node.begun = memory_.counted(1, 1, 2, options_.initial_count);
   node.completed = memory_.words(1);
   const std::vector<std::uint32_t>& grows = spec.counter.arrivals;
   if (!grows.empty()) {
@@ -129,7 +129,7 @@ OperandSync SyncState::operand(const ContextRequest& request, std::int32_t index
   op.words = sync.counted.words;
   op.base = sync.counted.base;
   op.word_stride = sync.counted.word_stride;
-  op.base_stride = sync.counted.bases == 1 ? 0 : 1;
+  op.base_stride = sync.counted.base_stride;
   if (const auto stamps = node.stamps.find(index); stamps != node.stamps.end()) {
     op.stamps = stamps->second;
   }
@@ -163,11 +163,12 @@ OperandSync SyncState::operand(const ContextRequest& request, std::int32_t index
     op.target = sync.target;
   } else if (sync.producer && map.form() == MapForm::kPlain) {
     set_axes(op.producer_ktile, sync.producer->tile);
+    op.flags |= OperandSync::kClosedFormTarget;
   } else {
     op.targets = sync.targets;
   }
 
-  if (tensor.tiles.count() == 1 && map.form() != MapForm::kTable) {
+  if (tensor.tiles.count() == 1 && map.form() != MapForm::kTable && op.targets == nullptr) {
     op.flags |= OperandSync::kSingleTile;
   }
   if (is_wide(op)) op.flags |= OperandSync::kWide;
@@ -203,7 +204,7 @@ std::vector<std::byte> SyncState::context(const ContextRequest& request, const N
   }
   h.counter.words = node.counter.words;
   h.counter.base = node.counter.base;
-  h.counter.base_stride = node.counter.bases == 1 ? 0 : 1;
+  h.counter.base_stride = node.counter.base_stride;
 
   const auto slots = static_cast<std::size_t>(num_sync_slots(spec));
   if (slots == 0) return to_bytes(h);
@@ -231,16 +232,16 @@ WaitKernelSync SyncState::wait_kernel(NodeId id, const NodeSpec& spec) const {
 
 BaseUpdate SyncState::update_of(const TensorSync& tensor) {
   return {tensor.counted.base, tensor.targets, tensor.target,
-          static_cast<std::int32_t>(tensor.counted.bases)};
+          static_cast<std::int32_t>(tensor.counted.bases), tensor.counted.base_stride};
 }
 
 std::vector<BaseUpdate> SyncState::updates_of(const NodeSync& node, const NodeSpec& spec) {
   std::vector<BaseUpdate> updates = {
-      {node.begun.base, nullptr, static_cast<std::uint32_t>(blocks_of(spec)), 1},
-      {node.completed, nullptr, 1, 1}};
+      {node.begun.base, nullptr, static_cast<std::uint32_t>(blocks_of(spec)), 1, 0},
+      {node.completed, nullptr, 1, 1, 0}};
   if (node.counter.words != nullptr) {
     updates.push_back({node.counter.base, node.counter_targets, node.counter_target,
-                       static_cast<std::int32_t>(node.counter.bases)});
+                       static_cast<std::int32_t>(node.counter.bases), node.counter.base_stride});
   }
   return updates;
 }
@@ -249,9 +250,9 @@ Launch SyncState::base_update(NodeId id, const std::vector<BaseUpdate>& updates)
   std::vector<BaseUpdate> entries;
   for (const BaseUpdate& update : updates) {
     for (std::int32_t at = 0; at < update.count; at += kBaseUpdateWords) {
-      entries.push_back({update.base + at,
+      entries.push_back({update.base + static_cast<std::int64_t>(at) * update.stride,
                          update.targets == nullptr ? nullptr : update.targets + at, update.target,
-                         std::min(kBaseUpdateWords, update.count - at)});
+                         std::min(kBaseUpdateWords, update.count - at), update.stride});
     }
   }
   const auto num_entries = static_cast<std::int32_t>(entries.size());
@@ -283,13 +284,13 @@ std::uint32_t SyncState::read_word(const std::uint32_t* word) const {
 std::vector<SemaphoreView> SyncState::view(const TensorSync& tensor) const {
   const CountedWords& c = tensor.counted;
   std::vector<std::uint32_t> words(static_cast<std::size_t>(c.count * c.word_stride));
-  std::vector<std::uint32_t> bases(static_cast<std::size_t>(c.bases));
+  std::vector<std::uint32_t> bases(static_cast<std::size_t>((c.bases - 1) * c.base_stride + 1));
   device_.download(words.data(), c.words, words.size() * sizeof(std::uint32_t));
   device_.download(bases.data(), c.base, bases.size() * sizeof(std::uint32_t));
   std::vector<SemaphoreView> views;
   for (std::int64_t t = 0; t < c.count; ++t) {
     views.push_back({words[static_cast<std::size_t>(t * c.word_stride)],
-                     bases[static_cast<std::size_t>(c.bases == 1 ? 0 : t)],
+                     bases[static_cast<std::size_t>(t * c.base_stride)],
                      static_cast<std::uint32_t>(tensor.arrivals[static_cast<std::size_t>(t)])});
   }
   return views;
@@ -313,6 +314,8 @@ std::vector<TileRecord> SyncState::take_records(std::uint64_t& dropped) {
   }
   device_.fill(num_records_, 0, sizeof claimed);
   dropped = claimed - records.size();
+  // Opened by a block that found no work.
+  std::erase_if(records, [](const TileRecord& record) { return record.begin_ns == 0; });
   return records;
 }
 

@@ -21,7 +21,8 @@ TW_HOST_DEVICE std::uint32_t mix(std::uint32_t x) {
   return x ^ (x >> 16);
 }
 
-__global__ void __launch_bounds__(kThreads) chain_node(ChainArgs args, SyncContext<2> context) {
+__global__ void __launch_bounds__(kThreads)
+    chain_node(ChainArgs args, const __grid_constant__ SyncContext<2> context) {
   const std::uint64_t begin_ns = ptx::global_timer_ns();
   SyncCta<AtomicsCuda, 2> sync(context);
   if (!sync.begin_cta()) return;

@@ -126,7 +126,8 @@ TEST_F(PlantedHang, AWaitKernelReportsTheBlocksThatNeverBegan) {
 
 /// A producer warp waits for tiles that never come; the other warps sit in an mbarrier that it
 /// would complete.
-__global__ void __launch_bounds__(128) warp_specialised(SyncContext<1> context) {
+__global__ void __launch_bounds__(128)
+    warp_specialised(const __grid_constant__ SyncContext<1> context) {
   __shared__ std::uint64_t full;
   __shared__ std::uint32_t left;
   if (threadIdx.x == 0) {
