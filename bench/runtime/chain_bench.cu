@@ -212,6 +212,7 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json) {
   arms.push_back(chain_arm(device, weights, c, "pdl", pdl, 2));
   arms.push_back(chain_arm(device, weights, c, "tile", tile, 2));
   arms.push_back(chain_arm(device, weights, c, "tile launch_completion", tile_lc, 2));
+  arms.push_back(chain_arm(device, weights, c, "tile launch_completion, 3 streams", tile_lc, 3));
   arms.push_back(persistent_arm(device, weights, c));
 
   cudaStream_t stream = nullptr;
@@ -250,7 +251,7 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json) {
   const double serial_us = median(arms[1].ms) * 1e3 / c.length;
   for (Arm& arm : arms) {
     const double us = median(arm.ms) * 1e3 / c.length;
-    std::printf("  %-24s %8.2f us/node  %6.2f TB/s  saves %6.2f us\n", arm.name.c_str(), us,
+    std::printf("  %-34s %8.2f us/node  %6.2f TB/s  saves %6.2f us\n", arm.name.c_str(), us,
                 mb / us, serial_us - us);
     json += (json.empty() ? "" : ",\n  ") + std::string("{\"mb\": ") + std::to_string(mb) +
             ", \"stages\": " + std::to_string(c.shape.stages) + ", \"arm\": \"" + arm.name +

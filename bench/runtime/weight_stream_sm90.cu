@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   const bool is_loader = threadIdx.x == kConsumerWarps * 32;
   int filled = 0;
   if (is_loader) filled = fill_ring(ring, args, mine);
-  SyncCta<AtomicsCuda, 2> block(context);
+  SyncCta<AtomicsCuda, 2, SingleTileMaps> block(context);
   if (!block.begin_cta()) {
     if (is_loader) drain(ring, 0, filled);
     return;
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
     if (is_loader) load_rest(ring, args, mine, filled, context.header);
     return;
   }
-  SyncCta<AtomicsCudaOf<ConsumerGroup>, 2> consumers(context);
+  SyncCta<AtomicsCudaOf<ConsumerGroup>, 2, SingleTileMaps> consumers(context);
   const Ready ready = consumers.wait_input(0, {0});
   if (!ready) return;
   load_x(ring, args.x.get(ready), args.k);
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   const bool is_loader = threadIdx.x == kConsumerWarps * 32;
   int filled = 0;
   if (is_loader) filled = fill_ring(ring, args, mine);
-  SyncCta<AtomicsCuda, 1> block(context);
+  SyncCta<AtomicsCuda, 1, SingleTileMaps> block(context);
   if (!block.begin_cta()) {
     if (is_loader) drain(ring, 0, filled);
     return;
@@ -329,12 +329,14 @@ void add_stages(KernelLibrary& kernels) {
   const auto pointer = [](auto* function) { return reinterpret_cast<const void*>(function); };
   kernels.add({.name = kernel_name("weight_stream", kStages),
                .num_sync_slots = 2,
-               .cuda_function = pointer(&stream_kernel<kStages>)});
+               .cuda_function = pointer(&stream_kernel<kStages>),
+               .tiles = TileSupport::kSingleTile});
   kernels.add({.name = kernel_name("bare_read", kStages),
                .cuda_function = pointer(&bare_read_kernel<kStages>)});
   kernels.add({.name = kernel_name("persistent_chain", kStages),
                .num_sync_slots = 1,
-               .cuda_function = pointer(&persistent_kernel<kStages>)});
+               .cuda_function = pointer(&persistent_kernel<kStages>),
+               .tiles = TileSupport::kSingleTile});
 }
 
 __global__ void fill_kernel(Bf16* to, std::int64_t count, float amplitude, std::uint64_t seed) {

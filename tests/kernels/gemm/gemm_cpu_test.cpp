@@ -13,7 +13,7 @@ namespace {
 
 std::unique_ptr<Device> open(const CpuOptions& options) {
   auto device = open_cpu_device(options);
-  add_gemm(*device);
+  add_gemm_cpu(device->kernels());
   return device;
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 TEST(RmsNormCpu, BetweenGemmsGivesTheSameBitsForEveryTilingAndMode) {
   const auto device = open_cpu_device({.num_sms = 3, .check_views = CheckViews::kOn});
-  add_gemm(*device);
-  add_norm(*device);
+  add_gemm_cpu(device->kernels());
+  add_norm_cpu(device->kernels());
   const NormResult expected = run_norm_chain(*device, {.name = "untiled"}, {.mode = Mode::kSerial});
   EXPECT_LE(worst_share_of_bound(expected), 1);
   for (const NormCase& c : norm_cases()) {
@@ -30,8 +30,8 @@ TEST(RmsNormCpu, ExploredSchedulesGiveTheBitsOfSerial) {
                                            .seed = seed,
                                            .delay_probability = 0.2,
                                            .check_views = CheckViews::kOn});
-      add_gemm(*device);
-      add_norm(*device);
+      add_gemm_cpu(device->kernels());
+      add_norm_cpu(device->kernels());
       if (seed == 1) expected = run_norm_chain(*device, c, {.mode = Mode::kSerial});
       ASSERT_TRUE(run_norm_chain(*device, c, {}) == expected);
     }
