@@ -336,6 +336,43 @@ TEST(AsyncStream, ANodeWhoseArgumentsCannotBeMadeCountsNothing) {
   }
 }
 
+TEST(AsyncStream, ArrivalsOfANodeThatWasNeverLaunchedAreNotCounted) {
+  // Two nodes write halves of y together; the second one fails in the first run.
+  MixPlan mix;
+  const Shape shape{8, 4};
+  const TensorId x = add_filled(mix, {.name = "x", .shape = {4}, .kind = TensorKind::kConstant}, 3);
+  const TensorId y = add_value(mix, {.name = "y", .shape = shape, .tiles = {2, 4}, .output = true});
+  for (const std::int64_t first_row : {0, 4}) {
+    add_mix(mix,
+            {.name = "rows from " + std::to_string(first_row),
+             .inputs = {{.tensor = x}},
+             .outputs = {{.tensor = y,
+                          .kernel_tiles = TileSet::loose_table(shape, {{{first_row, 0}, {4, 4}}})}},
+             .salt = static_cast<std::uint32_t>(first_row)});
+  }
+  const auto device = open_mix_device({.way = CpuWay::kExplore, .num_sms = 3});
+  StreamedPlan streamed(*device, mix);
+  AsyncStream& stream = streamed.stream;
+  stream.begin_run();
+  streamed.launch(0);
+  NodeSpec broken = mix.specs()[1];
+  for (OperandSpec& operand : broken.operands) {
+    operand.tensor = streamed.tensor(operand.tensor).id();
+  }
+  broken.make_args = [](const Addresses&) -> std::vector<std::byte> {
+    throw std::runtime_error("no arguments today");
+  };
+  EXPECT_THROW(stream.launch(broken), std::runtime_error);
+  stream.end_run();
+  stream.synchronize();
+  const std::vector<std::uint32_t> expected = {1, 1, 0, 0};
+  const auto views = stream.semaphores(streamed.tensor(y));
+  for (std::size_t t = 0; t < 4; ++t) {
+    EXPECT_EQ(views[t].count, expected[t]) << t;
+    EXPECT_EQ(views[t].base, expected[t]) << t;
+  }
+}
+
 TEST(AsyncStream, ADroppedTensorIsRefusedByName) {
   const auto device = open_mix_device({.way = CpuWay::kExplore, .num_sms = 3});
   const MixPlan mix = long_chain(2);
