@@ -43,13 +43,21 @@ KernelImpl base_update_kernel() {
   return kernel;
 }
 
+constexpr std::int32_t kMostSms = 4096;  // in `throughput` each is a thread
+
 }  // namespace
 
 CpuDevice::CpuDevice(const CpuOptions& options)
     : options_(options), described_(described_of(options)), limits_(described_.limits) {
   if (!options.limits.name.empty()) limits_ = options.limits;
-  require(options.num_sms >= 0, "open the emulated device", "no negative number of SMs",
-          std::to_string(options.num_sms));
+  if (options.num_sms < 0 || options.num_sms > kMostSms) {
+    throw Error("open the emulated device",
+                "no negative number of SMs, at most " + std::to_string(kMostSms),
+                std::to_string(options.num_sms));
+  }
+  require(options.delay_probability >= 0 && options.delay_probability <= 1,
+          "open the emulated device", "a delay probability between 0 and 1",
+          std::to_string(options.delay_probability));
   if (options.num_sms > 0) {
     limits_.num_sms = options.num_sms;
   } else if (options.way == CpuWay::kThroughput && options.limits.name.empty()) {

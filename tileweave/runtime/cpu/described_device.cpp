@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <sstream>
+#include <system_error>
 
 #include "tileweave/core/error.h"
 
@@ -88,8 +90,11 @@ DescribedDevice DescribedDevice::unit() {
 
 DescribedDevice DescribedDevice::load(const std::string& path) {
   const std::string operation = "read described device '" + path + "'";
+  // A pipe or a device might never end.
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);
   std::ifstream file(path);
-  require(file.is_open(), operation.c_str(), "a readable file");
+  require(regular && file.is_open(), operation.c_str(), "a readable file");
   DescribedDevice device;
   std::map<std::string, Setter> missing = setters(device);
   const std::map<std::string, Setter> known = missing;
