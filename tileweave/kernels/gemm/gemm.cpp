@@ -159,6 +159,7 @@ GemmSchedule gemm_schedule(const GemmOptions& options, std::int64_t m, std::int6
   need_in_range(options.tile_k, 1, kLargestTile, "tile_k", options);
   need_in_range(options.coarse_m, 1, kLargestTile, "coarse_m", options);
   need_in_range(options.prefetch_k, 0, kLargestTile, "prefetch_k", options);
+  need_in_range(options.shared_padding, 0, kLargestTile, "shared_padding", options);
   need_in_range(options.num_blocks, 0, kMostWorks, "num_blocks", options);
   need(options.wait_k >= 0 && options.wait_k % options.tile_k == 0, options,
        "wait_k must be 0 or a multiple of tile_k " + std::to_string(options.tile_k),

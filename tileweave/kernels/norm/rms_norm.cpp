@@ -11,6 +11,8 @@
 namespace tileweave {
 namespace {
 
+constexpr std::int64_t kMostPadding = std::int64_t{1} << 20;  // bytes; no SM has as many
+
 void need(bool holds, const RmsNormOptions& options, const std::string& expected,
           const std::string& got) {
   if (!holds) throw Error("make rms_norm node `" + options.name + "`", expected, got);
@@ -60,6 +62,9 @@ NodeSpec rms_norm(const TensorTable& tensors, const RmsNormOptions& options, Ten
   need(x != y, options,
        "the result must be another value than the operand (it may share its buffer)",
        "`" + ty.spec.name + "` as both");
+  need(options.shared_padding >= 0 && options.shared_padding <= kMostPadding, options,
+       "shared_padding must be between 0 and " + std::to_string(kMostPadding),
+       std::to_string(options.shared_padding));
   const Shape shape = tx.spec.shape;
   const std::int64_t tile_m = std::min(options.tile_m, shape[0]);
   const std::int64_t works = ceil_div(shape[0], tile_m);
