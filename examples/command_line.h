@@ -52,8 +52,9 @@ inline CommandLine parse_command_line(int argc, char** argv, Traces traces) {
   };
   for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i];
-    if (i + 1 >= argc) throw tileweave::Error(option, "a value after it");
-    const std::string value = argv[i + 1];
+    const bool has_value = i + 1 < argc;
+    if (!has_value && option != "--help") throw tileweave::Error(option, "a value after it");
+    const std::string value = has_value ? argv[i + 1] : "";
     if (option == "--device") {
       choose(option, value, "cpu", "cuda");
       line.device = value;
