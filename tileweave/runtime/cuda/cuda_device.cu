@@ -9,6 +9,7 @@
 #include "tileweave/runtime/cuda/cuda_launch_queue.cuh"
 #include "tileweave/runtime/cuda/cuda_status.cuh"
 #include "tileweave/runtime/cuda/device_limits.cuh"
+#include "tileweave/runtime/cuda/relaxed_capture.cuh"
 #include "tileweave/runtime/cuda/wait_kernel.cuh"
 
 namespace tileweave {
@@ -81,6 +82,7 @@ cudaStream_t CudaDevice::create_stream() const {
 
 void* CudaDevice::allocate(std::size_t bytes) {
   const CurrentDevice current(index_);
+  const RelaxedCapture relaxed;  // a stream's launches may be captured by the user
   void* pointer = nullptr;
   const cudaError_t status = cudaMalloc(&pointer, std::max<std::size_t>(bytes, 1));
   if (status != cudaSuccess) throw_out_of_memory("device memory", bytes, status);
@@ -106,6 +108,7 @@ void CudaDevice::release_shared(void* pointer) noexcept {
 
 void CudaDevice::upload(void* device, const void* host, std::size_t bytes) {
   const CurrentDevice current(index_);
+  const RelaxedCapture relaxed;  // a stream's launches may be captured by the user
   check_cuda(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, copies_),
              "copy to the GPU");
   check_cuda(cudaStreamSynchronize(copies_), "copy to the GPU");
@@ -113,6 +116,7 @@ void CudaDevice::upload(void* device, const void* host, std::size_t bytes) {
 
 void CudaDevice::download(void* host, const void* device, std::size_t bytes) const {
   const CurrentDevice current(index_);
+  const RelaxedCapture relaxed;  // a stream's launches may be captured by the user
   check_cuda(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, copies_),
              "copy from the GPU");
   check_cuda(cudaStreamSynchronize(copies_), "copy from the GPU");
@@ -120,6 +124,7 @@ void CudaDevice::download(void* host, const void* device, std::size_t bytes) con
 
 void CudaDevice::fill(void* device, std::uint8_t byte, std::size_t bytes) {
   const CurrentDevice current(index_);
+  const RelaxedCapture relaxed;  // a stream's launches may be captured by the user
   check_cuda(cudaMemsetAsync(device, byte, bytes, copies_), "fill memory of the GPU");
   check_cuda(cudaStreamSynchronize(copies_), "fill memory of the GPU");
 }

@@ -9,6 +9,7 @@
 #include "tileweave/runtime/cuda/cuda_status.cuh"
 #include "tileweave/runtime/cuda/kernel_parameters.cuh"
 #include "tileweave/runtime/cuda/profiler_range.cuh"
+#include "tileweave/runtime/cuda/relaxed_capture.cuh"
 #include "tileweave/runtime/cuda/wait_kernel.cuh"
 
 namespace tileweave {
@@ -19,21 +20,6 @@ bool is_capturing(cudaStream_t stream) {
   check_cuda(cudaStreamIsCapturing(stream, &status), "ask whether a stream is being captured");
   return status != cudaStreamCaptureStatusNone;
 }
-
-/// Lets this thread ask about events while one of its streams is being captured. They were recorded
-/// before the capture and do not take part in it.
-class RelaxedCapture {
- public:
-  RelaxedCapture() {
-    check_cuda(cudaThreadExchangeStreamCaptureMode(&mode_), "change the capture mode");
-  }
-  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
 
 }  // namespace
 
