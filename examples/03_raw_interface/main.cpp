@@ -4,6 +4,7 @@
 // blocks remapped. Consumer: a kernel with map and target as functions compiled in (Listing 3). The
 // derived form of the same plan gives the same bits.
 #include <cstdio>
+#include <memory>
 #include <vector>
 
 #include "examples/03_raw_interface/listing3.h"
@@ -56,14 +57,19 @@ NodeSpec row_matmul(const TensorTable& tensors, TensorId a, TensorId b, TensorId
   return node;
 }
 
-BackToBack back_to_back(Form form) {
+/// `y_sema`: one word per data tile of Y, in device memory that the caller owns.
+BackToBack back_to_back(Form form, std::uint32_t* y_sema) {
   BackToBack p;
   p.x = p.plan.tensor({.name = "X", .shape = {kM, kK}, .kind = TensorKind::kConstant});
   p.w = p.plan.tensor({.name = "W", .shape = {kK, kN}, .kind = TensorKind::kConstant});
   p.v = p.plan.tensor({.name = "V", .shape = {kN, kP}, .kind = TensorKind::kConstant});
   p.z = p.plan.tensor({.name = "Z", .shape = {kM, kP}, .output = true});
   // One semaphore per 64 rows of Y.
-  p.y = p.plan.tensor({.name = "Y", .shape = {kM, kN}, .tiles = {kDataRows, kN}, .output = true});
+  p.y = p.plan.tensor({.name = "Y",
+                       .shape = {kM, kN},
+                       .tiles = {kDataRows, kN},
+                       .output = true,
+                       .semaphores = form == Form::kRaw ? y_sema : nullptr});
 
   // Adapt the producer: tile_config, out_map with its extent, and cta_remap (last row tiles first).
   const GemmOptions tile_config{.name = "Y = X W", .tile_m = 128, .tile_n = 64, .tile_k = 32};
@@ -110,7 +116,13 @@ BackToBack back_to_back(Form form) {
 }
 
 std::vector<float> run_form(Device& device, Form form, const CommandLine& line, int num_runs) {
-  const BackToBack p = back_to_back(form);
+  // y_sema = zeros(cdiv(m, dtile_m)): an ordinary tensor, the caller's to keep and to look at.
+  std::vector<std::uint32_t> y_sema(kM / kDataRows, 0);
+  const std::size_t sema_bytes = y_sema.size() * sizeof(std::uint32_t);
+  const std::shared_ptr<void> memory(device.allocate(sema_bytes),
+                                     [&device](void* pointer) { device.release(pointer); });
+  device.upload(memory.get(), y_sema.data(), sema_bytes);
+  const BackToBack p = back_to_back(form, static_cast<std::uint32_t*>(memory.get()));
   Program program(device, p.plan, {.mode = line.mode, .submit = line.submit});
   const auto x = random_matrix(kM, kK, line.seed);
   const auto w = random_matrix(kK, kN, line.seed + 1);
@@ -126,10 +138,11 @@ std::vector<float> run_form(Device& device, Form form, const CommandLine& line, 
   check_product("Z", {kM, kP, kN}, y, v, z);
   if (form == Form::kRaw) {
     std::printf("semaphores of Y after %d runs:\n", num_runs);
-    const std::vector<SemaphoreView> semaphores = program.semaphores(p.y);
-    for (std::size_t tile = 0; tile < semaphores.size(); ++tile) {
-      std::printf("  tile (%zu, 0): count %u, base %u, target %u\n", tile, semaphores[tile].count,
-                  semaphores[tile].base, semaphores[tile].target);
+    device.download(y_sema.data(), memory.get(), sema_bytes);
+    const std::vector<SemaphoreView> views = program.semaphores(p.y);
+    for (std::size_t tile = 0; tile < y_sema.size(); ++tile) {
+      std::printf("  tile (%zu, 0): count %u, base %u, target %u\n", tile, y_sema[tile],
+                  views[tile].base, views[tile].target);
     }
   }
   return z;

@@ -64,6 +64,9 @@ TensorId TensorTable::add(const TensorSpec& spec) {
     throw Error(operation(spec), "a word stride that is not negative",
                 std::to_string(spec.word_stride));
   }
+  if (spec.semaphores != nullptr && spec.tiles.num_axes == 0 && spec.tile_table.empty()) {
+    throw Error(operation(spec), "data tiles for the semaphores it was given", "none");
+  }
   if (spec.shares_buffer_with != kNoTensor) {
     if (spec.shares_buffer_with < 0 || spec.shares_buffer_with >= size()) {
       throw Error(

@@ -45,6 +45,10 @@ struct TensorSpec {
   TensorId shares_buffer_with = kNoTensor;  // in place: same buffer and shape as an earlier value
   bool output = false;                      // read by the host after the run: its buffer is kept
   void* address = nullptr;  // device memory that the user owns; null: a place in the arena
+  /// Semaphores in device memory that the user owns: one word per data tile, `word_stride` (0: 1)
+  /// words apart. They go on counting from where they stand; recover() zeroes them. Null: the
+  /// runtime's own.
+  std::uint32_t* semaphores = nullptr;
 };
 
 struct Tensor {

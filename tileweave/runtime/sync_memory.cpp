@@ -63,6 +63,23 @@ CountedWords SyncMemory::counted(std::int64_t count, std::int64_t bases, std::in
   return counted;
 }
 
+CountedWords SyncMemory::adopt(std::uint32_t* words, std::int64_t count, std::int32_t word_stride) {
+  std::vector<std::uint32_t> counts(static_cast<std::size_t>((count - 1) * word_stride + 1));
+  const std::size_t bytes = counts.size() * sizeof(std::uint32_t);
+  device_.download(counts.data(), words, bytes);
+  std::vector<std::uint32_t> bases;
+  for (std::size_t at = 0; at < counts.size(); at += static_cast<std::size_t>(word_stride)) {
+    bases.push_back(counts[at]);
+  }
+  zeroed_by_reset_.push_back({words, bytes});
+  return {.words = words,
+          .base = filled(bases),
+          .count = count,
+          .bases = count,
+          .word_stride = word_stride,
+          .base_stride = 1};
+}
+
 std::uint32_t* SyncMemory::words(std::int64_t count) {
   return filled(std::vector<std::uint32_t>(static_cast<std::size_t>(count), 0));
 }

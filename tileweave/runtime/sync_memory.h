@@ -37,6 +37,8 @@ class SyncMemory {
 
   CountedWords counted(std::int64_t count, std::int64_t bases, std::int32_t word_stride,
                        std::uint32_t initial);
+  /// Counted words in memory that the user owns, going on from the counts that stand there.
+  CountedWords adopt(std::uint32_t* words, std::int64_t count, std::int32_t word_stride);
   /// Zeroed words, zeroed again by reset().
   std::uint32_t* words(std::int64_t count);
   /// A read-only copy of host values; equal values share one copy, so that asking again and again

@@ -69,11 +69,15 @@ TensorSync SyncState::make_tensor(const Tensor& tensor, BasesOf bases,
                                   std::optional<Tiling> producer) {
   TensorSync sync;
   const std::int64_t count = tensor.tiles.count();
-  const std::int32_t stride =
-      tensor.spec.word_stride > 0 ? tensor.spec.word_stride : device_.default_word_stride();
-  sync.counted =
-      memory_.counted(count, bases == BasesOf::kTensorIfEqual && uniform(arrivals) ? 1 : count,
-                      stride, options_.initial_count);
+  const std::int32_t asked = tensor.spec.word_stride;
+  if (tensor.spec.semaphores != nullptr) {
+    sync.counted = memory_.adopt(tensor.spec.semaphores, count, std::max(asked, 1));
+  } else {
+    const bool one_base = bases == BasesOf::kTensorIfEqual && uniform(arrivals);
+    sync.counted =
+        memory_.counted(count, one_base ? 1 : count,
+                        asked > 0 ? asked : device_.default_word_stride(), options_.initial_count);
+  }
   set_arrivals(sync, std::move(arrivals), std::move(producer));
   return sync;
 }

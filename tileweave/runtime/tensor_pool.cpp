@@ -11,7 +11,8 @@ namespace {
 /// A table tiling has no short key, and a tensor in place is bound to its owner: a new id each
 /// time.
 bool id_is_reusable(const TensorSpec& spec) {
-  return spec.tile_table.empty() && spec.shares_buffer_with == kNoTensor;
+  return spec.tile_table.empty() && spec.semaphores == nullptr &&
+         spec.shares_buffer_with == kNoTensor;
 }
 
 }  // namespace
