@@ -24,7 +24,7 @@ struct Figure {
 };
 
 struct TwoGemms {
-  tileweave::Plan plan;
+  tileweave::Plan plan{{.name = "two GEMMs"}};
   tileweave::TensorId x, w, y, v, z;
 };
 

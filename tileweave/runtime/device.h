@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "tileweave/core/error.h"
 #include "tileweave/plan/resources.h"
 #include "tileweave/runtime/kernel_library.h"
 #include "tileweave/runtime/launch_queue.h"
@@ -90,6 +91,10 @@ std::unique_ptr<Device> open_cuda_device(const CudaOptions& options = {});
 /// True when a GPU can be opened.
 bool cuda_usable() noexcept;
 /// "cpu" or "cuda" with default options; throws Error for any other name.
-std::unique_ptr<Device> open_device(const std::string& name);
+inline std::unique_ptr<Device> open_device(const std::string& name) {
+  if (name == "cpu") return open_cpu_device();
+  if (name == "cuda") return open_cuda_device();
+  throw Error("open device", "`cpu` or `cuda`", "`" + name + "`");
+}
 
 }  // namespace tileweave
