@@ -1,3 +1,4 @@
+// Here, because the command links every device there is.
 #include <gtest/gtest.h>
 
 #include "tileweave/core/error.h"
