@@ -3,7 +3,7 @@
 // writes JSON. Weights are cold (each size streams far more than the L2), inputs random, arms
 // alternate, medians.
 //
-//   chain_bench [--length-scale S] [--repeat R] [--json FILE]
+//   chain_bench [--repeat R] [--json FILE]
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "bench/runtime/weight_stream.h"
 #include "tileweave/core/dtype.h"
 #include "tileweave/runtime/program.h"
+#include "tileweave/trace/atomic_file.h"
 
 namespace {
 
@@ -283,10 +284,7 @@ int run(int argc, char** argv) {
   };
   for (const Case& c : cases) run_case(*device, c, repeat, json);
   if (!json_file.empty()) {
-    std::FILE* file = std::fopen(json_file.c_str(), "w");
-    if (file == nullptr) throw Error("chain_bench", "a writable file", json_file);
-    std::fprintf(file, "[\n  %s\n]\n", json.c_str());
-    std::fclose(file);
+    write_file_atomically(json_file, "[\n  " + json + "\n]\n");
   }
   return 0;
 }

@@ -48,7 +48,5 @@ void add_weight_stream(KernelLibrary& kernels);
 
 /// Fills device memory with bf16 values in [-amplitude, amplitude], a function of index and seed.
 void fill_random_bf16(void* device, std::int64_t count, float amplitude, std::uint64_t seed);
-/// Overwrites a buffer larger than the L2 cache, so that the next reads come from memory.
-void flush_l2(void* scratch, std::int64_t bytes);
 
 }  // namespace tileweave::bench

@@ -402,8 +402,4 @@ void fill_random_bf16(void* device, std::int64_t count, float amplitude, std::ui
   check_launch("fill with random values");
 }
 
-void flush_l2(void* scratch, std::int64_t bytes) {
-  fill_random_bf16(scratch, bytes / 2, 1.0F, 1);
-}
-
 }  // namespace tileweave::bench

@@ -78,34 +78,9 @@ void check_tile_support(const NodeSpec& node, const TensorTable& tensors, const 
   }
 }
 
-std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,
-                                      const TensorTable& tensors) {
-  const Tensor& tensor = tensors[id];
-  std::vector<std::int64_t> arrivals(static_cast<std::size_t>(tensor.tiles.count()), 0);
-  for (const NodeSpec& node : nodes) {
-    for (const OperandSpec& operand : node.operands) {
-      if (operand.tensor != id || operand.access != Access::kWrite || operand.sync_slot < 0) {
-        continue;
-      }
-      const TileSet kernel = kernel_tiles_of(operand, tensor);
-      const TileMap map = map_of(operand, tensor, node.args);
-      std::vector<bool> signalled(static_cast<std::size_t>(kernel.count()), false);
-      for (std::int64_t w = 0; w < node.num_works; ++w) {
-        for (const std::int64_t k : kernel_tiles_of_work(operand, tensor, w)) {
-          if (signalled.at(static_cast<std::size_t>(k))) continue;
-          signalled[static_cast<std::size_t>(k)] = true;
-          for (const std::int64_t t : map.tiles_of(kernel.coord(k), node.args)) {
-            if (t >= 0 && t < tensor.tiles.count()) ++arrivals[static_cast<std::size_t>(t)];
-          }
-        }
-      }
-    }
-  }
-  return arrivals;
-}
-
 std::optional<Tiling> closed_form_producer(TensorId id, const std::vector<NodeSpec>& nodes,
-                                           const TensorTable& tensors) {
+                                           const TensorTable& tensors,
+                                           const std::vector<std::int64_t>& arrivals) {
   const Tensor& tensor = tensors[id];
   std::optional<Tiling> producer;
   for (const NodeSpec& node : nodes) {
@@ -121,6 +96,11 @@ std::optional<Tiling> closed_form_producer(TensorId id, const std::vector<NodeSp
       }
       producer = kernel.tiling();
     }
+  }
+  // Kernel tiles that no work names do not arrive: then the grids promise too much.
+  for (std::size_t t = 0; producer && t < arrivals.size(); ++t) {
+    const TargetMap target = TargetMap::plain(*producer, tensor.tiles.tiling());
+    if (target.of(tensor.tiles, static_cast<std::int64_t>(t)) != arrivals[t]) producer.reset();
   }
   return producer;
 }

@@ -30,14 +30,11 @@ Schedule unchecked_schedule(const Plan& plan, VerifyOptions how);
 /// both.
 void check_tile_support(const NodeSpec& node, const TensorTable& tensors, const Device& device);
 
-/// Arrivals per data tile that the producers among `nodes` make in one run.
-std::vector<std::int64_t> arrivals_on(TensorId id, const std::vector<NodeSpec>& nodes,
-                                      const TensorTable& tensors);
-
-/// Kernel grid of the only producer when it signals through a plain map, else none: the target then
-/// has a closed form.
+/// Kernel grid of the only producer when it signals through a plain map and makes exactly the
+/// `arrivals` that its grid promises, else none: the target then has a closed form.
 std::optional<Tiling> closed_form_producer(TensorId id, const std::vector<NodeSpec>& nodes,
-                                           const TensorTable& tensors);
+                                           const TensorTable& tensors,
+                                           const std::vector<std::int64_t>& arrivals);
 
 /// Which operands of which nodes touch semaphores. In `overlap` a wait whose producers have all
 /// completed before the node begins is left out, and so are signals that nobody polls; in `serial`

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tileweave/plan/contract_check.h"
 #include "tileweave/plan/happens_before.h"
 #include "tileweave/plan/verify.h"
 #include "tileweave/runtime/loader.h"
@@ -93,12 +94,18 @@ void Program::Impl::load() {
 }
 
 void Program::Impl::make_tensor_syncs() {
+  ContractChecker contract(plan->tensors(), Report::kAtFinish);
+  for (NodeId id = 0; id < base_update_id(); ++id) {
+    contract.add(id, plan->nodes()[static_cast<std::size_t>(id)]);
+  }
   for (TensorId id = 0; id < plan->tensors().size(); ++id) {
     const Tensor& tensor = plan->tensors()[id];
     if (!tensor.tiled()) continue;
-    tensor_syncs[id] = state.make_tensor(tensor, BasesOf::kTensorIfEqual,
-                                         arrivals_on(id, plan->nodes(), plan->tensors()),
-                                         closed_form_producer(id, plan->nodes(), plan->tensors()));
+    std::vector<std::int64_t> arrivals = contract.arrivals(id);
+    std::optional<Tiling> producer =
+        closed_form_producer(id, plan->nodes(), plan->tensors(), arrivals);
+    tensor_syncs[id] = state.make_tensor(tensor, BasesOf::kTensorIfEqual, std::move(arrivals),
+                                         std::move(producer));
   }
 }
 
