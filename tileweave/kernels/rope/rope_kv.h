@@ -1,0 +1,62 @@
+// RoPE with KV write: rotates query and key heads and writes this step's keys and values.
+//
+// qkv (T, (heads + 2 kv_heads) head_dim), q (T, heads head_dim), k_step and v_step (T, kv_heads
+// head_dim), all f32; positions and slots (T) i32, inv_freq (head_dim / 2) f32, constants. Pairs
+// (i, i + head_dim / 2) of a head turn by fp32(position) * inv_freq[i], cosine and sine times
+// attention_factor. Row t of k_step and v_step lies at row slots[t] of their address (a KV pool of
+// pool_rows rows); a slot outside the pool marks padding: nothing is written there, q gets zeros.
+// With q_norm and k_norm, heads pass RMSNorm first, with the bits of qk_norm. Kernel tiles of work
+// {m, g}, g a group of tile_kv_heads key heads with its query heads:
+//   qkv             slot 0     (tile_m, unit head_dim), unit = gcd(tile_kv_heads, kv_heads):
+//   several q, k_step, v_step  1, 2, 3  {m, g}: (tile_m, the group's heads head_dim), logical rows
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tileweave/core/error.h"
+#include "tileweave/plan/node.h"
+#include "tileweave/runtime/device.h"
+#include "tileweave/runtime/kernel_library.h"
+
+namespace tileweave {
+
+struct RopeKvOptions {
+  std::string name = "rope_kv";
+  std::int64_t heads = 0;          // query heads, a multiple of kv_heads
+  std::int64_t kv_heads = 0;       // key heads, and as many value heads
+  std::int64_t pool_rows = 0;      // rows at the addresses of k_step and v_step; 0: T, only where
+                                   // these tensors have no address of their own
+  float attention_factor = 1;      // of cosine and sine
+  float eps = 1e-6F;               // of the fused QK-norm
+  std::int64_t tile_m = 8;         // rows per work
+  std::int64_t tile_kv_heads = 0;  // key heads per work; 0: all of them
+  std::int64_t num_blocks = 0;     // persistent blocks; 0: one per work
+  TileOrder order = TileOrder::identity();
+  double cost_of_tile = 1;                  // ticks of a whole tile; a ragged one in proportion
+  std::optional<Cost> cost = std::nullopt;  // instead of the above
+  std::optional<EdgePolicy> edge = std::nullopt;
+};
+
+struct RopeKvTensors {
+  TensorId qkv = kNoTensor, positions = kNoTensor, slots = kNoTensor, inv_freq = kNoTensor;
+  TensorId q = kNoTensor, k_step = kNoTensor, v_step = kNoTensor;  // results
+  /// Both or neither: weights (head_dim) of the fused QK-norm, f32, bf16 or f16.
+  TensorId q_norm = kNoTensor, k_norm = kNoTensor;
+};
+
+/// The launch as a node of a plan or of an AsyncStream. Throws Error naming the operand for shapes,
+/// types or options that do not fit.
+NodeSpec rope_kv(const TensorTable& tensors, const RopeKvOptions& options,
+                 const RopeKvTensors& operands);
+
+void add_rope_cpu(KernelLibrary& kernels);
+
+inline void add_rope(Device& device) {
+  require(device.name() == "cpu", "add the rope operator", "the cpu device",
+          "`" + device.name() + "`: the rope operator has no CUDA implementation yet");
+  add_rope_cpu(device.kernels());
+}
+
+}  // namespace tileweave
