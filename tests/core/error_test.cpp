@@ -36,6 +36,25 @@ TEST(Format, WritesCoordinatesAndBoxes) {
   EXPECT_EQ(to_string(box), "[1+9223372036854775807]");
 }
 
+TEST(Format, QuotesForeignTextSoThatItCanBePrinted) {
+  EXPECT_EQ(in_quotes("a b"), "\"a b\"");
+  EXPECT_EQ(in_quotes(""), "\"\"");
+  EXPECT_EQ(in_quotes("\"\\\n\x7f"), "\"\\\"\\\\\\x0a\\x7f\"");
+  EXPECT_EQ(in_quotes("é€😀"), "\"é€😀\"");
+  EXPECT_EQ(in_quotes("\xff\xe2\x82"), "\"\\xff\\xe2\\x82\"");
+  EXPECT_EQ(in_quotes("\xc2\x9b"), "\"\\xc2\\x9b\"");  // a control of two bytes
+  EXPECT_LT(in_quotes(std::string(1000, 'x')).size(), 90u);
+}
+
+TEST(Format, FindsWhereUtf8Ends) {
+  EXPECT_EQ(valid_utf8_prefix("é€😀"), 9u);
+  EXPECT_EQ(valid_utf8_prefix("a\xe2\x82"), 1u);
+  EXPECT_EQ(valid_utf8_prefix("a\xc0\x80"), 1u);
+  EXPECT_EQ(valid_utf8_prefix("\xed\xa0\x80"), 0u);      // a surrogate
+  EXPECT_EQ(valid_utf8_prefix("\xf0\x8f\xbf\xbf"), 0u);  // overlong
+  EXPECT_EQ(valid_utf8_prefix("\xf4\x90\x80\x80"), 0u);  // beyond U+10FFFF
+}
+
 TEST(Format, WritesBytesForPeople) {
   EXPECT_EQ(human_bytes(0), "0 B");
   EXPECT_EQ(human_bytes(640), "640 B");

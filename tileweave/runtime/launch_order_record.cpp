@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tileweave/core/error.h"
-#include "tileweave/trace/atomic_file.h"
+#include "tileweave/core/atomic_file.h"
 
 namespace tileweave {
 namespace {

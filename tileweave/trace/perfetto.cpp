@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tileweave/trace/atomic_file.h"
+#include "tileweave/core/atomic_file.h"
 #include "tileweave/trace/duration.h"
 #include "tileweave/trace/json_writer.h"
 #include "tileweave/trace/lanes.h"

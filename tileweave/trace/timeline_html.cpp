@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tileweave/trace/atomic_file.h"
+#include "tileweave/core/atomic_file.h"
 #include "tileweave/trace/duration.h"
 #include "tileweave/trace/escape.h"
 #include "tileweave/trace/exposed_time.h"

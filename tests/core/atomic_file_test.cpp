@@ -1,4 +1,4 @@
-#include "tileweave/trace/atomic_file.h"
+#include "tileweave/core/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -11,24 +11,21 @@
 #include <iterator>
 #include <string>
 
-#include "tests/trace/example_traces.h"
 #include "tileweave/core/error.h"
-#include "tileweave/trace/perfetto.h"
-#include "tileweave/trace/timeline_html.h"
 
 namespace tileweave {
 namespace {
 
 namespace fs = std::filesystem;
 
-class AtomicFile : public ::testing::Test {
+class AtomicFileTest : public ::testing::Test {
  protected:
-  AtomicFile() {
-    std::string name = (fs::temp_directory_path() / "tileweave-trace-XXXXXX").string();
+  AtomicFileTest() {
+    std::string name = (fs::temp_directory_path() / "tileweave-core-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw Error("make temporary folder", name);
     folder_ = name;
   }
-  ~AtomicFile() override {
+  ~AtomicFileTest() override {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
   }
@@ -53,7 +50,7 @@ class AtomicFile : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(AtomicFile, WritesAndReplacesAndLeavesNothingElse) {
+TEST_F(AtomicFileTest, WritesAndReplacesAndLeavesNothingElse) {
   const fs::path path = folder_ / "out.json";
   write_file_atomically(path.string(), "first");
   write_file_atomically(path.string(), "second");
@@ -61,16 +58,14 @@ TEST_F(AtomicFile, WritesAndReplacesAndLeavesNothingElse) {
   EXPECT_EQ(num_files(), 1u);
 }
 
-TEST_F(AtomicFile, NamesAnUnwritablePathAndLeavesNoFile) {
+TEST_F(AtomicFileTest, NamesAnUnwritablePathAndLeavesNoFile) {
   const fs::path path = folder_ / "missing" / "out.json";
   EXPECT_NE(refusal_of(path).find(path.string()), std::string::npos);
-  EXPECT_THROW(write_perfetto(testing::figure1_overlap(), path.string()), Error);
-  EXPECT_THROW(write_timeline_html(testing::figure1_overlap(), path.string()), Error);
   EXPECT_EQ(num_files(), 0u);
 }
 
 // A pipe stands in for devices: were the check broken, the test would replace what it is given.
-TEST_F(AtomicFile, RefusesWhatIsNotARegularFile) {
+TEST_F(AtomicFileTest, RefusesWhatIsNotARegularFile) {
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_NE(refusal_of(folder_).find("a folder"), std::string::npos);
@@ -80,7 +75,7 @@ TEST_F(AtomicFile, RefusesWhatIsNotARegularFile) {
   EXPECT_NE(refusal_of(""), "");
 }
 
-TEST_F(AtomicFile, FollowsASymbolicLink) {
+TEST_F(AtomicFileTest, FollowsASymbolicLink) {
   write_file_atomically((folder_ / "real").string(), "old");
   fs::create_symlink("real", folder_ / "link");
   write_file_atomically((folder_ / "link").string(), "new");
@@ -88,7 +83,7 @@ TEST_F(AtomicFile, FollowsASymbolicLink) {
   EXPECT_EQ(read(folder_ / "real"), "new");
 }
 
-TEST_F(AtomicFile, KeepsTheOldFileWhenTheDiskIsFull) {
+TEST_F(AtomicFileTest, KeepsTheOldFileWhenTheDiskIsFull) {
   const fs::path path = folder_ / "out.json";
   write_file_atomically(path.string(), "old");
   // A limit on file sizes stands in for a full disk: the write fails half-way.
@@ -106,13 +101,20 @@ TEST_F(AtomicFile, KeepsTheOldFileWhenTheDiskIsFull) {
   EXPECT_EQ(num_files(), 1u);
 }
 
-TEST_F(AtomicFile, IsNotEvenOpenedForAFaultyTrace) {
-  Trace trace = testing::figure1_overlap();
-  trace.records[0].end_ns = 99;
-  trace.records[0].begin_ns = 100;
-  EXPECT_THROW(write_perfetto(trace, (folder_ / "a.json").string()), Error);
-  EXPECT_THROW(write_timeline_html(trace, (folder_ / "a.html").string()), Error);
+TEST_F(AtomicFileTest, LeavesNothingOfAFileThatIsNotFinished) {
+  const fs::path path = folder_ / "out.bin";
+  {
+    AtomicFile file(path.string());
+    file.write("first");
+    EXPECT_FALSE(fs::exists(path));
+  }
   EXPECT_EQ(num_files(), 0u);
+  AtomicFile file(path.string());
+  file.write("first");
+  file.write(" second");
+  file.commit();
+  EXPECT_EQ(read(path), "first second");
+  EXPECT_EQ(num_files(), 1u);
 }
 
 }  // namespace
