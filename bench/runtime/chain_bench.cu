@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "bench/runtime/weight_stream.h"
+#include "tileweave/core/atomic_file.h"
 #include "tileweave/core/dtype.h"
 #include "tileweave/runtime/program.h"
-#include "tileweave/trace/atomic_file.h"
 
 namespace {
 
