@@ -27,9 +27,15 @@ void check(const RmsNormOptions& options, const Tensor& x, const Tensor& weight,
   need(y.spec.shape == x.spec.shape, options,
        "`" + y.spec.name + "` must be " + to_string(x.spec.shape), to_string(y.spec.shape));
   for (const Tensor* t : {&x, &weight, &y}) {
-    need(t->spec.dtype == DType::kF32 || t->spec.dtype == DType::kBF16, options,
-         "`" + t->spec.name + "` must be f32 or bf16", name_of(t->spec.dtype));
+    const bool half = t->spec.dtype == DType::kF16 && t == &weight;
+    need(t->spec.dtype == DType::kF32 || t->spec.dtype == DType::kBF16 || half, options,
+         "`" + t->spec.name + "` must be f32 or bf16" + (t == &weight ? " or f16" : ""),
+         name_of(t->spec.dtype));
   }
+  need(weight.spec.dtype != DType::kF16 ||
+           (x.spec.dtype == DType::kF32 && y.spec.dtype == DType::kF32),
+       options, "with the f16 weight `" + weight.spec.name + "` operand and result must be f32",
+       std::string(name_of(x.spec.dtype)) + " and " + name_of(y.spec.dtype));
   need(weight.spec.kind == TensorKind::kConstant, options,
        "the weight `" + weight.spec.name + "` must be constant", name_of(weight.spec.kind));
   need(y.spec.kind != TensorKind::kConstant, options,
@@ -44,6 +50,7 @@ void check(const RmsNormOptions& options, const Tensor& x, const Tensor& weight,
 /// Calls `visit` with a value of the element type that `type` names.
 template <class Visit>
 auto with_type(DType type, Visit visit) {
+  if (type == DType::kF16) return visit(Float16{});
   return type == DType::kBF16 ? visit(BFloat16{}) : visit(0.0F);
 }
 

@@ -1,7 +1,8 @@
 // RMSNorm: y = x / sqrt(mean(x^2) + eps) * weight, per row of x (M, N), weight (N), y (M, N).
 //
-// x, weight and y each f32 or bf16, fp32 arithmetic. Rows are independent: the bits of a row do not
-// depend on the rows around it, on tile sizes, order or mode. Kernel tiles and their coordinates:
+// x, weight and y each f32 or bf16, or weight f16 with x and y f32; fp32 arithmetic. Rows are
+// independent: the bits of a row do not depend on the rows around it, on tile sizes, order or mode.
+// Kernel tiles and their coordinates:
 //   x       slot 0  {m}: (tile_m, N)
 //   weight  constant, read before the first wait (no slot)
 //   y       slot 1  {m}: (tile_m, N)
@@ -35,8 +36,9 @@ struct RmsNormOptions {
 NodeSpec rms_norm(const TensorTable& tensors, const RmsNormOptions& options, TensorId x,
                   TensorId weight, TensorId y);
 
+/// rms_norm, rms_norm_residual and qk_norm.
 void add_norm_cpu(KernelLibrary& kernels);
-/// In builds without CUDA: throws Error saying so.
+/// rms_norm with f32 and bf16 operands only. In builds without CUDA: throws Error saying so.
 void add_norm_cuda(KernelLibrary& kernels);
 
 inline void add_norm(Device& device) {

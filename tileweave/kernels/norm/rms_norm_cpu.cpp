@@ -1,33 +1,19 @@
-// RMSNorm on the emulated device: rows are unpacked to fp32, scaled by rms_norm_row-inl.h, packed.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tileweave/kernels/norm/rms_norm_row-inl.h"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-#include "tileweave/kernels/norm/rms_norm_row-inl.h"
-
-#include <cmath>
+// RMSNorm on the emulated device: rows are unpacked to fp32, normalised, packed.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "tileweave/kernels/norm/qk_norm.h"
 #include "tileweave/kernels/norm/rms_norm.h"
 #include "tileweave/kernels/norm/rms_norm_args.h"
+#include "tileweave/kernels/norm/rms_norm_residual.h"
+#include "tileweave/kernels/norm/rms_norm_row.h"
 #include "tileweave/runtime/cpu/tile_view.h"
 #include "tileweave/sync/atomics_cpu.h"
 #include "tileweave/sync/sync_cta.h"
 
 namespace tileweave {
 namespace {
-
-HWY_EXPORT(sum_of_squares);
-HWY_EXPORT(scale_row);
-
-constexpr std::int64_t kUnit = 16;  // rows are padded with zeros to whole vectors
-
-template <class T>
-void unpack(const T* from, std::int64_t count, float* to) {
-  for (std::int64_t j = 0; j < count; ++j) to[j] = to_float(from[j]);
-}
 
 template <class X, class W, class Y>
 void rms_norm_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* context_bytes) {
@@ -38,26 +24,23 @@ void rms_norm_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* co
   if (!sync.begin_cta()) return;
 
   const std::int64_t cols = args.cols;
-  const std::int64_t padded = ceil_div(cols, kUnit) * kUnit;
-  std::vector<float> weight(static_cast<std::size_t>(padded));
-  std::vector<float> row(static_cast<std::size_t>(padded));
+  std::vector<float> weight(static_cast<std::size_t>(padded_row(cols)));
+  std::vector<float> row(weight.size());
 
   for (std::int64_t at = lane.block_index(); at < args.num_works; at += args.num_blocks) {
     const std::int64_t work = sync.remap(at);
     if (at == lane.block_index()) {
       // The weight is constant: read once, before the first wait.
       const TensorView<const W> from(args.weight.get(), {cols}, Operands::kWeight, lane.checker());
-      unpack(from.run({0}, cols), cols, weight.data());
+      unpack_row(from.run({0}, cols), cols, weight.data());
     }
     const Ready ready = sync.wait_input(Operands::kSlotX, {work});
     if (!ready) return;
     const MatrixView<const X> x(args.x.get(ready), cols, Operands::kX, lane.checker());
     const MatrixView<Y> y(args.y.get(), cols, Operands::kY, lane.checker());
     for (std::int64_t i = args.first_row(work); i < args.end_row(work); ++i) {
-      unpack(x.row(i, 0, cols), cols, row.data());
-      const float squares = HWY_DYNAMIC_DISPATCH(sum_of_squares)(row.data(), padded);
-      const float scale = 1.0F / std::sqrt(squares / static_cast<float>(cols) + args.eps);
-      HWY_DYNAMIC_DISPATCH(scale_row)(row.data(), weight.data(), scale, padded);
+      unpack_row(x.row(i, 0, cols), cols, row.data());
+      rms_norm_row_cpu(row.data(), weight.data(), cols, args.eps);
       Y* to = y.row(i, 0, cols);
       for (std::int64_t j = 0; j < cols; ++j) {
         to[j] = from_float<Y>(row[static_cast<std::size_t>(j)]);
@@ -87,6 +70,9 @@ void add_norm_cpu(KernelLibrary& kernels) {
   add_results<float, BFloat16>(kernels);
   add_results<BFloat16, float>(kernels);
   add_results<BFloat16, BFloat16>(kernels);
+  add<float, Float16, float>(kernels);
+  add_rms_norm_residual_cpu(kernels);
+  add_qk_norm_cpu(kernels);
 }
 
 }  // namespace tileweave

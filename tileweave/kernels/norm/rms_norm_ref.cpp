@@ -37,6 +37,9 @@ template std::vector<double> rms_norm_reference(std::span<const BFloat16>, std::
 template std::vector<double> rms_norm_reference(std::span<const BFloat16>,
                                                 std::span<const BFloat16>, float);
 
+template std::vector<double> rms_norm_reference(std::span<const float>, std::span<const Float16>,
+                                                float);
+
 double rms_norm_error_bound(double exact, std::int64_t cols, DType result) {
   const double relative = (static_cast<double>(cols + 1) / 2 + 8) * std::ldexp(1.0, -24);
   const double unit_result = result == DType::kBF16 ? std::ldexp(1.0, -8) : 0.0;

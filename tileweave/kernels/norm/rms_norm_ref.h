@@ -11,7 +11,7 @@
 namespace tileweave {
 
 /// (M, N) result. Throws Error when x is not M * N long, with N elements of weight. X, W: float or
-/// BFloat16.
+/// BFloat16; W with a float X also Float16.
 template <class X, class W>
 std::vector<double> rms_norm_reference(std::span<const X> x, std::span<const W> weight, float eps);
 

@@ -1,6 +1,7 @@
-// The inner loops of the CPU's RMSNorm, compiled once per SIMD target of this machine family.
+// The inner loops of the CPU's RMSNorm kernels, compiled once per SIMD target of this machine
+// family.
 //
-// Included several times by Highway's foreach_target (see rms_norm_cpu.cpp); no include guard.
+// Included several times by Highway's foreach_target (see rms_norm_row.cpp); no include guard.
 // `count` is a multiple of 16 and rows are padded with zeros, so the order of additions depends on
 // the row's length alone.
 #include <cstdint>
