@@ -1,7 +1,7 @@
 # The commands of the house; what each does stands in scripts/.
 .PHONY: run test test-long format clean
 
-run:        ## install what is missing, build, run the main example, write a timeline
+run:        ## install what is missing, build, let a model write, leave a timeline (MODEL=DIR PROMPT=TEXT)
 	@scripts/run.sh
 
 test:       ## release build of everything, all tests, ThreadSanitizer on the protocol

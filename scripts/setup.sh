@@ -14,11 +14,14 @@ need_command cmake cmake
 need_command ninja ninja-build
 need_command ccache ccache
 need_command python3 python3
+python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)  # to convert the model
 need_header vector g++  # also when there is no g++ at all
 need_header hwy/highway.h libhwy-dev
 need_header fmt/format.h libfmt-dev
 need_header CLI/CLI.hpp libcli11-dev
 need_header nlohmann/json.hpp nlohmann-json3-dev
+need_header oniguruma.h libonig-dev
+need_header utf8proc.h libutf8proc-dev
 need_header gtest/gtest.h libgtest-dev
 if [ "$purpose" != run ]; then
   need_command clang-format clang-format
