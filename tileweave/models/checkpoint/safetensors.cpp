@@ -143,15 +143,22 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 }
 
 Safetensors Safetensors::open(const std::string& path) {
-  Safetensors result(FileMap::open(path));
-  require_no_git_lfs_pointer(result.file_);
-  result.read_header();
+  FileMap file = FileMap::open(path);
+  require_no_git_lfs_pointer(file);
+  Safetensors result = view(file.bytes(), path);
+  result.file_ = std::move(file);  // the bytes stay where they are
   return result;
 }
 
-void Safetensors::read_header() {
-  const std::string operation = "read " + path();
-  const std::string_view text = file_.text();
+Safetensors Safetensors::view(std::span<const std::byte> bytes, std::string name) {
+  Safetensors result(std::move(name));
+  result.read_header(bytes);
+  return result;
+}
+
+void Safetensors::read_header(std::span<const std::byte> bytes) {
+  const std::string operation = "read " + path_;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.size() < kLengthBytes) {
     throw Error(operation, "a safetensors file, which begins with the 8-byte length of its header",
                 "a file of " + bytes_text(static_cast<std::int64_t>(text.size())));
@@ -170,14 +177,14 @@ void Safetensors::read_header() {
                 "a file cut off after " + bytes_text(static_cast<std::int64_t>(text.size())));
   }
   const std::string_view header = text.substr(kLengthBytes, header_size);
-  const std::span<const std::byte> data = file_.bytes().subspan(kLengthBytes + header_size);
+  const std::span<const std::byte> data = bytes.subspan(kLengthBytes + header_size);
   const auto data_size = static_cast<std::int64_t>(data.size());
   if (header.empty() || header[0] != '{') {
-    throw Error("read the header of " + path(), "a JSON object that begins with {",
+    throw Error("read the header of " + path_, "a JSON object that begins with {",
                 in_quotes(header.substr(0, 1)));
   }
 
-  const JsonFile json = JsonFile::parse(header, "the header of " + path());
+  const JsonFile json = JsonFile::parse(header, "the header of " + path_);
   const JsonNode root = json.root();
   std::vector<Entry> entries;
   entries.reserve(json.json().size());
@@ -188,13 +195,13 @@ void Safetensors::read_header() {
         metadata_[key] = node.at(key).string();
       }
     } else {
-      entries.push_back(read_entry(node, name, path(), data_size));
+      entries.push_back(read_entry(node, name, path_, data_size));
     }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
   });
-  require_full_cover(entries, data_size, path());
+  require_full_cover(entries, data_size, path_);
   tensors_.reserve(entries.size());
   for (Entry& entry : entries) {
     entry.tensor.bytes = data.subspan(static_cast<std::size_t>(entry.begin),

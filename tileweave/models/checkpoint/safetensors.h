@@ -40,8 +40,10 @@ std::string shape_text(std::span<const std::int64_t> shape);
 class Safetensors {
  public:
   static Safetensors open(const std::string& path);
+  /// The same over bytes in memory, which must outlive the result; `name` stands for the path.
+  static Safetensors view(std::span<const std::byte> bytes, std::string name);
 
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return path_; }
   /// In the order of their bytes.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   /// The tensor of that name or null.
@@ -49,10 +51,11 @@ class Safetensors {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
-  explicit Safetensors(FileMap file) : file_(std::move(file)) {}
-  void read_header();
+  explicit Safetensors(std::string path) : path_(std::move(path)) {}
+  void read_header(std::span<const std::byte> bytes);
 
-  FileMap file_;
+  std::string path_;
+  std::optional<FileMap> file_;
   std::map<std::string, std::string> metadata_;
   std::vector<StoredTensor> tensors_;
 };
@@ -64,8 +67,9 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;
 };
 
-/// Tensors go by element size, then by name, so that each is aligned. Throws Error when the path
-/// cannot be written, a name stands twice or `bytes` does not fit the shape; an old file stays.
+/// Tensors go by element type, the largest first, then by name, so that each is aligned; the bytes
+/// are those of the reference implementation. Throws Error when the path cannot be written, a name
+/// stands twice or `bytes` does not fit the shape; an old file stays.
 void write_safetensors(const std::string& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

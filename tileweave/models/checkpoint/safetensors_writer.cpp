@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,22 +13,22 @@ namespace {
 
 constexpr std::size_t kAlignment = 8;
 
+// In the order in which the reference implementation writes them, largest elements first.
+constexpr std::array<std::pair<DType, const char*>, 6> kStoredDTypes = {{{DType::kF32, "F32"},
+                                                                         {DType::kU32, "U32"},
+                                                                         {DType::kI32, "I32"},
+                                                                         {DType::kBF16, "BF16"},
+                                                                         {DType::kF16, "F16"},
+                                                                         {DType::kU8, "U8"}}};
+
+std::size_t rank_of(DType dtype) {
+  std::size_t rank = 0;
+  while (rank + 1 < kStoredDTypes.size() && kStoredDTypes[rank].first != dtype) ++rank;
+  return rank;
+}
+
 const char* stored_name(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "F32";
-    case DType::kBF16:
-      return "BF16";
-    case DType::kF16:
-      return "F16";
-    case DType::kI32:
-      return "I32";
-    case DType::kU32:
-      return "U32";
-    case DType::kU8:
-      return "U8";
-  }
-  return "?";
+  return kStoredDTypes[rank_of(dtype)].second;
 }
 
 void check(const std::string& path, const TensorToWrite& tensor) {
@@ -77,8 +76,8 @@ void write_safetensors(const std::string& path, std::span<const TensorToWrite> t
     order.push_back(&tensor);
   }
   std::sort(order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) {
-    const std::size_t size_a = size_of(a->dtype), size_b = size_of(b->dtype);
-    return size_a != size_b ? size_a > size_b : a->name < b->name;
+    const std::size_t rank_a = rank_of(a->dtype), rank_b = rank_of(b->dtype);
+    return rank_a != rank_b ? rank_a < rank_b : a->name < b->name;
   });
   std::map<std::string_view, int> count;
   for (const TensorToWrite* tensor : order) {
