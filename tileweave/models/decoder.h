@@ -1,0 +1,117 @@
+// Decoder: a loaded model that runs steps, one verified plan per shape, replayed.
+//
+//   Decoder decoder(*device, config, load_weights(*device, checkpoint, config), {});
+//   const auto s = decoder.add_sequence();
+//   const StepResult r = decoder.step({.parts = {{s, ids}}, .head = Head::kArgmax});
+//
+// A step takes new tokens of any number of sequences, whole prompts or parts of them beside single
+// decode tokens, and appends them to the KV cache. The bits of a sequence's results depend on its
+// own tokens alone: not on the batch, on how its prompt was cut, or on the mode. A step that fails
+// (Error) leaves every sequence as it was. One host thread at a time; the device must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tileweave/kernels/sampling/sampling_params.h"
+#include "tileweave/models/checkpoint/config.h"
+#include "tileweave/models/kv_cache.h"
+#include "tileweave/models/model_weights.h"
+#include "tileweave/models/step_batch.h"
+#include "tileweave/models/step_builder.h"
+#include "tileweave/runtime/program.h"
+
+namespace tileweave {
+
+struct DecoderOptions {
+  RunOptions run = {};
+  Granularity granularity = Granularity::kOps;
+  std::int32_t num_streams = 3;
+  std::int64_t page_size = 16;
+  std::int64_t max_tokens = 0;    // of one sequence; 0: what the model was made for
+  std::int64_t cache_tokens = 0;  // of all sequences; 0: max_tokens
+  std::int64_t max_rows = 128;    // tokens of one step
+};
+
+/// Which rows the head sees: the last of every part, or all.
+enum class OutputRows : std::uint8_t { kLast, kEvery };
+
+/// How a part's next token is drawn (Head::kSample).
+struct Draw {
+  SamplingParams params;
+  std::span<const std::int32_t> history;  // tokens so far, for the repetition penalty
+};
+
+struct StepRequest {
+  std::vector<StepPart> parts;
+  Head head = Head::kArgmax;
+  OutputRows outputs = OutputRows::kLast;
+  std::vector<Draw> draws = {};  // one per part, with Head::kSample
+};
+
+struct StepResult {
+  std::vector<std::int32_t> next_ids;  // one per part; with kEvery one per row
+  std::vector<float> logits;           // (parts or rows, vocabulary)
+};
+
+class Decoder {
+ public:
+  /// Adds the kernels to the device. Throws Error for limits that the model does not allow.
+  Decoder(Device& device, const ModelConfig& config, ModelWeights weights,
+          const DecoderOptions& options = {});
+
+  const ModelConfig& config() const { return config_; }
+  const ModelWeights& weights() const { return weights_; }
+  const DecoderOptions& options() const { return options_; }
+
+  KvCache::SequenceId add_sequence() { return cache_.add(); }
+  void remove_sequence(KvCache::SequenceId sequence) { cache_.remove(sequence); }
+  /// Forgets tokens from `length` on, so that others may follow there.
+  void truncate(KvCache::SequenceId sequence, std::int64_t length) {
+    cache_.truncate(sequence, length);
+  }
+  std::int64_t length(KvCache::SequenceId sequence) const { return cache_.length(sequence); }
+
+  /// Throws Error, naming it, for an id that is not in the vocabulary, a sequence that gets too
+  /// long, too many rows, or a run that failed.
+  StepResult step(const StepRequest& request);
+
+  /// The program of a shape, made at its first use (verified; throws Error).
+  Program& program(const StepShape& shape);
+  /// Records of the last step (tracing on).
+  const Trace& last_trace() const;
+
+ private:
+  struct Step {
+    StepInputs inputs;
+    StepOutputs outputs;
+    std::unique_ptr<Program> program;
+  };
+
+  Step& step_of(const StepShape& shape);
+  void check(const StepRequest& request) const;
+  StepShape shape_of(const StepRequest& request) const;
+  void write_inputs(Step& step, const StepShape& shape, const StepRequest& request);
+  StepResult read_outputs(Step& step, std::size_t count) const;
+
+  Device& device_;
+  ModelConfig config_;
+  ModelWeights weights_;
+  DecoderOptions options_;
+  KvCache cache_;
+  StepContext context_;
+  std::map<StepShape, Step> steps_;
+  std::optional<Trace> last_trace_;
+};
+
+/// Options with every 0 replaced; throws Error for limits that the model does not allow.
+DecoderOptions resolved(DecoderOptions options, const ModelConfig& config);
+/// The pools that `resolved` options ask for.
+KvCacheShape cache_shape(const DecoderOptions& options, const ModelConfig& config);
+
+}  // namespace tileweave

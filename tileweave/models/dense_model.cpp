@@ -1,0 +1,36 @@
+#include "tileweave/models/dense_model.h"
+
+#include "tileweave/kernels/activation/silu_mul.h"
+#include "tileweave/kernels/attention/paged_attention.h"
+#include "tileweave/kernels/embedding/embedding.h"
+#include "tileweave/kernels/gemm/gemm.h"
+#include "tileweave/kernels/norm/rms_norm.h"
+#include "tileweave/kernels/rope/rope_kv.h"
+#include "tileweave/kernels/sampling/add_sampling.h"
+#include "tileweave/models/transformer_blocks.h"
+
+namespace tileweave {
+
+StepOutputs dense_step(StepBuilder& b) {
+  ResidualStream stream = embedded(b);
+  for (std::int64_t layer = 0; layer < b.config().num_layers; ++layer) {
+    const LayerWeights& w = b.weights().layers[static_cast<std::size_t>(layer)];
+    b.enter_layer(layer);
+    attention_block(b, w, stream);
+    mlp_block(b, w, stream);
+  }
+  b.enter_layer(-1);
+  return head(b, stream);
+}
+
+void add_dense_model_kernels(Device& device) {
+  add_embedding(device);
+  add_norm(device);
+  add_gemm(device);
+  add_rope(device);
+  add_attention(device);
+  add_activation(device);
+  add_sampling(device);
+}
+
+}  // namespace tileweave

@@ -1,0 +1,18 @@
+// Dense decoders as a sequence of operators: Llama (2, 3, 3.1, 3.2) and Qwen3.
+//
+// Qwen3 differs by its QK-norm, whose weights say that it is there. dense_step adds every node of a
+// step to the builder's plan and returns what the host reads after a run.
+#pragma once
+
+#include "tileweave/models/step_builder.h"
+#include "tileweave/runtime/device.h"
+
+namespace tileweave {
+
+StepOutputs dense_step(StepBuilder& b);
+
+/// Adds the kernels that these models run to a device. Throws Error naming an operator that the
+/// device has no implementation of.
+void add_dense_model_kernels(Device& device);
+
+}  // namespace tileweave

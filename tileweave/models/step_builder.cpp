@@ -1,0 +1,109 @@
+#include "tileweave/models/step_builder.h"
+
+#include <algorithm>
+
+#include "tileweave/core/error.h"
+
+namespace tileweave {
+namespace {
+
+constexpr std::int64_t kMostRowsPerTile = 32;
+constexpr std::int64_t kColumnUnit = 16;
+constexpr std::int64_t kWorksPerSm = 8;   // of a wide product: fine enough to overlap and balance
+constexpr std::int64_t kBlocksPerSm = 4;  // persistent; three kernels in flight still fit an SM
+
+}  // namespace
+
+StepBuilder::StepBuilder(const StepContext& context, const StepShape& shape)
+    : context_(context),
+      shape_(shape),
+      plan_({.name = "step", .num_streams = context.num_streams}) {
+  const std::int64_t t = shape.rows;
+  const std::int64_t s = shape.sequences;
+  const std::int64_t l = shape.outputs;
+  require(t >= 1 && s >= 1 && l >= 1 && l <= std::max(t, s), "build a step",
+          "at least one row, sequence and output, and no more outputs than rows or sequences");
+  inputs_.ids = input("ids", {t});
+  inputs_.positions = input("positions", {t});
+  inputs_.slots = input("slots", {t});
+  inputs_.sequence_of_row = input("sequence of row", {t});
+  inputs_.first_row = input("first row", {s});
+  inputs_.past = input("past", {s});
+  inputs_.page_table = input("page table", {s, context.max_pages});
+  if (shape.head != Head::kNone && l != t) inputs_.output_rows = input("output rows", {l});
+  if (shape.head == Head::kSample) {
+    inputs_.temperature = input("temperature", {l}, DType::kF32);
+    inputs_.top_p = input("top-p", {l}, DType::kF32);
+    inputs_.min_p = input("min-p", {l}, DType::kF32);
+    inputs_.repetition_penalty = input("repetition penalty", {l}, DType::kF32);
+    inputs_.top_k = input("top-k", {l});
+    inputs_.seed = input("seed", {l, 2});
+    inputs_.draw_position = input("draw position", {l});
+    inputs_.history = input("history", {l, context.max_history});
+    inputs_.history_length = input("history length", {l});
+  }
+}
+
+TensorId StepBuilder::input(const std::string& name, const Shape& shape, DType dtype) {
+  return plan_.tensor(
+      {.name = name, .shape = shape, .dtype = dtype, .kind = TensorKind::kConstant});
+}
+
+std::string StepBuilder::name(const std::string& op) const {
+  return layer_ < 0 ? op : "layer " + std::to_string(layer_) + " " + op;
+}
+
+TensorId StepBuilder::value(const std::string& op, std::int64_t rows, std::int64_t columns) {
+  return plan_.tensor({.name = name(op), .shape = {rows, columns}});
+}
+
+TensorId StepBuilder::output(const std::string& op, const Shape& shape, DType dtype) {
+  return plan_.tensor({.name = name(op), .shape = shape, .dtype = dtype, .output = true});
+}
+
+TensorId StepBuilder::weight(const Weight& weight, const std::string& op) {
+  if (!weight) return kNoTensor;
+  const auto known = weights_.find(weight.address);
+  if (known != weights_.end()) return known->second;
+  const TensorId id = plan_.tensor({.name = name(op) + " weight",
+                                    .shape = weight.shape,
+                                    .dtype = weight.dtype,
+                                    .kind = TensorKind::kConstant,
+                                    .address = weight.address});
+  weights_.emplace(weight.address, id);
+  return id;
+}
+
+KvTensors StepBuilder::kv() {
+  const KvCache& cache = *context_.cache;
+  const Shape pool{cache.pool_rows(), cache.shape().row_elements};
+  const Shape step{shape_.rows, cache.shape().row_elements};
+  void* keys = cache.keys(layer_);
+  void* values = cache.values(layer_);
+  const auto past = [&](const char* op, void* address) {
+    return plan_.tensor(
+        {.name = name(op), .shape = pool, .kind = TensorKind::kState, .address = address});
+  };
+  const auto rows = [&](const char* op, void* address) {
+    return plan_.tensor({.name = name(op), .shape = step, .address = address});
+  };
+  return {.k_past = past("past keys", keys),
+          .v_past = past("past values", values),
+          .k_step = rows("keys", keys),
+          .v_step = rows("values", values)};
+}
+
+std::int64_t StepBuilder::tile_m() const {
+  return std::min(shape_.rows, kMostRowsPerTile);
+}
+
+std::int64_t StepBuilder::tile_n(std::int64_t columns) const {
+  const std::int64_t works = kWorksPerSm * context_.num_sms;
+  return std::min(columns, ceil_div(ceil_div(columns, works), kColumnUnit) * kColumnUnit);
+}
+
+std::int64_t StepBuilder::num_blocks() const {
+  return kBlocksPerSm * context_.num_sms;
+}
+
+}  // namespace tileweave

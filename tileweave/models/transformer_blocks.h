@@ -1,0 +1,33 @@
+// The two halves of a decoder layer, and the residual stream between them, as op sequences.
+//
+// Called by the models (llama.h, qwen3.h). Each adds nodes to the builder's plan; lines that exist
+// only so that kernels overlap are marked, scripts/usability.py counts them.
+#pragma once
+
+#include "tileweave/models/model_weights.h"
+#include "tileweave/models/step_builder.h"
+
+namespace tileweave {
+
+/// The hidden states (T, H): what has been added up, and what the next norm still has to add.
+struct ResidualStream {
+  TensorId sum = kNoTensor;
+  TensorId delta = kNoTensor;  // kNoTensor: nothing
+};
+
+/// RMSNorm of the stream's sum, which then includes the delta: (T, H).
+TensorId normed(StepBuilder& b, const char* op, const Weight& weight, ResidualStream& stream);
+
+/// norm, qkv, [QK-norm,] RoPE with KV write, paged attention, output projection.
+void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stream);
+
+/// norm, gate-up, SiLU-mul, down.
+void mlp_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stream);
+
+/// Rows of token ids: (T, H).
+ResidualStream embedded(StepBuilder& b);
+
+/// Final norm, rows that the head sees, LM head, next ids: as the step's shape says.
+StepOutputs head(StepBuilder& b, ResidualStream& stream);
+
+}  // namespace tileweave
