@@ -47,7 +47,7 @@ Json report_json(const std::vector<Finding>& findings, const std::optional<Store
 
 std::string keep_launch_order(const LaunchOrderRecord& record, const std::string& cache_folder,
                               std::ostream& err) {
-  const std::string path = launch_order_path(cache_folder);
+  std::string path = launch_order_path(cache_folder);
   const UninterruptedSection section;
   try {
     store_launch_order(record, path);

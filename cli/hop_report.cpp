@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "tileweave/core/error.h"
@@ -12,7 +13,7 @@ namespace {
 
 /// Nanoseconds are as much as a clock can say.
 double rounded(double us) {
-  return static_cast<double>(static_cast<std::int64_t>(us * 1000 + 0.5)) / 1000;
+  return std::round(us * 1000) / 1000;
 }
 
 }  // namespace

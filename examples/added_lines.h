@@ -12,7 +12,7 @@ namespace examples {
 /// it. Looks there, then in every folder above the running program; empty if nowhere.
 inline std::filesystem::path find_source(const std::string& source, const char* compiled_as) {
   std::error_code ignored;
-  const std::filesystem::path beside =
+  std::filesystem::path beside =
       std::filesystem::path(compiled_as).parent_path() / std::filesystem::path(source).filename();
   if (std::filesystem::exists(beside, ignored)) return beside;
   std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored);
