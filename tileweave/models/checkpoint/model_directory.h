@@ -14,10 +14,10 @@
 namespace tileweave {
 
 struct HubEnvironment {
-  std::string hf_hub_cache;  // an empty string stands for an unset variable
-  std::string hf_home;
-  std::string xdg_cache_home;
-  std::string home;
+  std::string hf_hub_cache{};  // an empty string stands for an unset variable
+  std::string hf_home{};
+  std::string xdg_cache_home{};
+  std::string home{};
 
   static HubEnvironment of_process();
   /// Where models are kept; throws Error when not even a home directory is known.
