@@ -57,14 +57,6 @@ class AttentionBlock {
         padded_dim_(ceil_div(s_.head_dim, kAttentionUnit) * kAttentionUnit),
         k_past_(args.k_past.get(), kv_stride_, Operands::kKPast, checker),
         v_past_(args.v_past.get(), kv_stride_, Operands::kVPast, checker),
-        positions_(numbers(args.positions, s_.rows, Operands::kPositions)),
-        slots_(numbers(args.slots, s_.rows, Operands::kSlotsOfRows)),
-        sequences_(numbers(args.sequence_of_row, s_.rows, Operands::kSequenceOfRow)),
-        first_rows_(numbers(args.first_row, args.num_sequences, Operands::kFirstRow)),
-        past_(numbers(args.past, args.num_sequences, Operands::kPast)),
-        page_table_(MatrixView<const std::int32_t>(args.page_table.get(), args.max_pages,
-                                                   Operands::kPageTable, checker)
-                        .block(0, 0, args.num_sequences, args.max_pages)),
         q_(elements(s_.tile_m, s_.q_columns())),
         sums_(elements(s_.tile_m * s_.kv_heads_per_work * s_.heads_per_kv(), padded_dim_)),
         queries_(elements(s_.tile_m * s_.kv_heads_per_work, s_.heads_per_kv())),
@@ -73,6 +65,18 @@ class AttentionBlock {
         padded_values_(padded_dim_ == s_.head_dim ? 0 : elements(kAttentionChunk, padded_dim_)),
         k_rows_(static_cast<std::size_t>(kAttentionChunk)),
         v_rows_(static_cast<std::size_t>(kAttentionChunk)) {}
+
+  /// Constants, read once: in the prologue of the block's first work.
+  void load_numbers() {
+    positions_ = numbers(args_.positions, s_.rows, Operands::kPositions);
+    slots_ = numbers(args_.slots, s_.rows, Operands::kSlotsOfRows);
+    sequences_ = numbers(args_.sequence_of_row, s_.rows, Operands::kSequenceOfRow);
+    first_rows_ = numbers(args_.first_row, args_.num_sequences, Operands::kFirstRow);
+    past_ = numbers(args_.past, args_.num_sequences, Operands::kPast);
+    const MatrixView<const std::int32_t> table(args_.page_table.get(), args_.max_pages,
+                                               Operands::kPageTable, checker_);
+    page_table_ = table.block(0, 0, args_.num_sequences, args_.max_pages);
+  }
 
   /// Brings older keys and values near, ahead of the first wait.
   void prefetch(std::int64_t work) const {
@@ -289,7 +293,12 @@ class AttentionBlock {
   std::int64_t kv_stride_;   // floats between rows of the pool
   std::int64_t padded_dim_;  // head_dim in whole units
   MatrixView<const float> k_past_, v_past_;
-  const std::int32_t *positions_, *slots_, *sequences_, *first_rows_, *past_, *page_table_;
+  const std::int32_t* positions_ = nullptr;
+  const std::int32_t* slots_ = nullptr;
+  const std::int32_t* sequences_ = nullptr;
+  const std::int32_t* first_rows_ = nullptr;
+  const std::int32_t* past_ = nullptr;
+  const std::int32_t* page_table_ = nullptr;
 
   std::int64_t tile_ = 0;  // of the current work
   std::int64_t group_ = 0;
@@ -316,6 +325,7 @@ void paged_attention_cpu(CpuLane& lane, const std::byte* arg_bytes,
   const PagedAttentionSchedule& s = args.schedule;
   for (std::int64_t at = lane.block_index(); at < s.num_works(); at += s.num_blocks) {
     const std::int64_t work = sync.remap(at);
+    if (at == lane.block_index()) block.load_numbers();
     block.prefetch(work);
     if (!block.run(work)) return;
   }
