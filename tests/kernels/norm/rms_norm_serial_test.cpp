@@ -71,6 +71,7 @@ TEST(RmsNormSerial, EveryCombinationOfTypesAgreesWithTheReference) {
   expect_near_reference<BFloat16, float, BFloat16>();
   expect_near_reference<BFloat16, BFloat16, float>();
   expect_near_reference<BFloat16, BFloat16, BFloat16>();
+  expect_near_reference<float, Float16, float>();
 }
 
 TEST(RmsNormSerial, BitsOfARowDoNotDependOnTilesOrderOrTheRowsAroundIt) {
@@ -88,12 +89,25 @@ TEST(RmsNormSerial, BitsOfARowDoNotDependOnTilesOrderOrTheRowsAroundIt) {
   EXPECT_TRUE(std::equal(alone.begin(), alone.end(), expected.end() - 67));
 }
 
+TEST(RmsNormSerial, ARowOfNaNLeavesTheRowsAfterItAlone) {
+  auto x = random_values<float>(5 * 19, 15);
+  const auto weight = random_values<float>(19, 16);
+  const auto expected = normalise<float, float, float>(x, weight, {});
+  for (std::size_t j = 19; j < 38; ++j) x[j] = std::nanf("");
+  const auto result = normalise<float, float, float>(x, weight, {});
+  EXPECT_TRUE(std::equal(result.begin(), result.begin() + 19, expected.begin()));
+  EXPECT_TRUE(std::equal(result.begin() + 38, result.end(), expected.begin() + 38));
+}
+
 TEST(RmsNormNode, RefusesWhatDoesNotFitInOneSentence) {
   TensorTable tensors;
   const TensorId x = tensors.add({.name = "x", .shape = {4, 8}});
   const TensorId y = tensors.add({.name = "y", .shape = {4, 8}});
   const TensorId w = tensors.add({.name = "w", .shape = {8}, .kind = TensorKind::kConstant});
   const TensorId produced = tensors.add({.name = "v", .shape = {8}});
+  const TensorId half =
+      tensors.add({.name = "h", .shape = {8}, .dtype = DType::kF16, .kind = TensorKind::kConstant});
+  const TensorId bf16 = tensors.add({.name = "b", .shape = {4, 8}, .dtype = DType::kBF16});
   const auto sentence = [&](const RmsNormOptions& options, TensorId weight, TensorId result) {
     try {
       rms_norm(tensors, options, x, weight, result);
@@ -106,6 +120,10 @@ TEST(RmsNormNode, RefusesWhatDoesNotFitInOneSentence) {
   EXPECT_EQ(sentence({}, y, y), "make rms_norm node `rms_norm`: `y` must be (8), got (4, 8)");
   EXPECT_EQ(sentence({}, produced, y),
             "make rms_norm node `rms_norm`: the weight `v` must be constant, got value");
+  EXPECT_EQ(sentence({}, half, y), "no error");
+  EXPECT_EQ(sentence({}, half, bf16),
+            "make rms_norm node `rms_norm`: with the f16 weight `h` operand and result must be "
+            "f32, got f32 and bf16");
   EXPECT_EQ(sentence({.name = "n", .tile_m = 0}, w, y),
             "make rms_norm node `n`: tile_m must be at least 1, got 0");
   EXPECT_EQ(sentence({.eps = -1}, w, y),
