@@ -102,9 +102,14 @@ TEST(Checkpoint, NamesWhatIsMissing) {
 TEST(Checkpoint, NamesAStrayShard) {
   const TemporaryFolder folder;
   write_shards(folder);
-  write_file(folder.path("extra.safetensors"), {"d"}, 1);
-  expect_part(refusal_of(folder), "the stray shard extra.safetensors");
-  std::filesystem::remove(folder.path("extra.safetensors"));
+  for (const char* name :
+       {"model-00003-of-00003.safetensors", "part-1-of-2.safetensors", "model-copy.safetensors"}) {
+    write_file(folder.path(name), {"d"}, 1);
+    expect_part(refusal_of(folder), std::string("the stray shard ") + name);
+    std::filesystem::remove(folder.path(name));
+  }
+  write_file(folder.path("logits.safetensors"), {"d"}, 1);
+  EXPECT_EQ(Checkpoint::open(folder.path()).find("d"), nullptr);
   write_file(folder.path("model.safetensors"), {"d"}, 1);
   expect_part(refusal_of(folder), "model.safetensors and the stray shard " + kFirst);
 }

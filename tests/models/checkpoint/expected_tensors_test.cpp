@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/models/checkpoint/config_text.h"
 #include "tests/models/checkpoint/temporary_folder.h"
@@ -114,6 +115,18 @@ TEST(ExpectedTensors, AreAllInAWholeCheckpoint) {
               {{"model.norm.weight", DType::kBF16, {4}, bytes.first(8)},
                {"model.layers.0.input_layernorm.weight", DType::kF16, {4}, bytes.first(8)}});
   EXPECT_EQ(refusal_of(folder, config), "");
+}
+
+TEST(ExpectedTensors, AreWhatHuggingFaceWritesForItsModels) {
+  int num_models = 0;
+  for (const auto& each : std::filesystem::directory_iterator(TW_SOURCE_DIR "/tests/models/data")) {
+    const std::string config = (each.path() / "config.json").string();
+    if (!std::filesystem::exists(config)) continue;
+    SCOPED_TRACE(config);
+    require_expected_tensors(read_config(config), Checkpoint::open(each.path().string()));
+    ++num_models;
+  }
+  EXPECT_GT(num_models, 0);
 }
 
 TEST(ExpectedTensors, AreNamedWhenTheCheckpointHasOthers) {

@@ -47,6 +47,12 @@ bool is_shard_name(std::string_view name) {
   return drop_digits();
 }
 
+// Whether a file that the index does not list looks like part of the weights all the same. What a
+// user leaves beside them, such as logits, does not.
+bool is_stray(std::string_view name) {
+  return name.starts_with("model") || is_shard_name(name);
+}
+
 // Which shard holds which tensor, after a check of the names.
 std::map<std::string, std::string> read_weight_map(const JsonFile& index) {
   std::map<std::string, std::string> shard_of;
@@ -102,8 +108,8 @@ void Checkpoint::open_shards() {
   std::map<std::string, std::string> shards;  // and a tensor of each, for the sentences
   for (const auto& [tensor, shard] : shard_of) shards.emplace(shard, tensor);
   for (const std::string& name : safetensors_in(directory_)) {
-    if (!shards.contains(name)) {
-      throw Error(operation, "every *.safetensors of the directory in weight_map",
+    if (!shards.contains(name) && is_stray(name)) {
+      throw Error(operation, "every shard of the directory in weight_map",
                   "the stray shard " + name);
     }
   }
