@@ -41,7 +41,7 @@ TEST(GemmNode, DeclaresRowTilesOfAAndTilesOfC) {
   Matrices x(100, 70, 50, {64, 50}, {32, 70});
   const NodeSpec node = x.node({.tile_m = 32, .tile_n = 16});
   EXPECT_EQ(node.num_works, 4 * 5);
-  EXPECT_EQ(node.kernel, "gemm.f32.f32");
+  EXPECT_EQ(node.kernel, "gemm.f32.f32.f32");
   const OperandSpec& a = node.operands[GemmOperands::kA];
   const OperandSpec& c = node.operands[GemmOperands::kC];
   EXPECT_EQ(a.sync_slot, 0);
@@ -148,11 +148,13 @@ TEST(GemmNode, RefusesWhatDoesNotFitInOneSentence) {
   EXPECT_EQ(sentence([&] { gemm(x.plan.tensors(), {}, x.a, x.b, x.a); }),
             "make gemm node `gemm`: `a` must be (100, 70), got (100, 50)");
   const TensorId wide = x.plan.tensor({.name = "w", .shape = {50, 70}, .dtype = DType::kBF16});
-  EXPECT_EQ(sentence([&] { gemm(x.plan.tensors(), {}, x.a, wide, x.c); }),
-            "make gemm node `gemm`: `a` and `w` must have one element type, got f32 and bf16");
+  const TensorId half = x.plan.tensor({.name = "h", .shape = {100, 70}, .dtype = DType::kBF16});
+  EXPECT_EQ(sentence([&] { gemm(x.plan.tensors(), {}, x.a, wide, half); }),
+            "make gemm node `gemm`: `a` x `w` -> `h` must be f32 x f32 or bf16 x bf16 -> f32 or "
+            "bf16, or f32 x bf16 or f16 -> f32, got f32 x bf16 -> bf16");
   const TensorId counts = x.plan.tensor({.name = "n", .shape = {100, 70}, .dtype = DType::kI32});
   EXPECT_EQ(sentence([&] { gemm(x.plan.tensors(), {}, x.a, x.b, counts); }),
-            "make gemm node `gemm`: `n` must be f32 or bf16, got i32");
+            "make gemm node `gemm`: `n` must be f32, bf16 or f16, got i32");
   const TensorId row = x.plan.tensor({.name = "r", .shape = {50}});
   EXPECT_EQ(sentence([&] { gemm(x.plan.tensors(), {}, row, x.b, x.c); }),
             "make gemm node `gemm`: `r` must be a matrix, got shape (50)");

@@ -1,17 +1,11 @@
 // The CPU form's arithmetic and declared boxes, block after block without a device.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tests/kernels/operand_values.h"
-#include "tests/kernels/serial_lane.h"
-#include "tileweave/kernels/gemm/gemm.h"
-#include "tileweave/kernels/gemm/gemm_args.h"
-#include "tileweave/kernels/gemm/gemm_ref.h"
-#include "tileweave/plan/plan.h"
+#include "tests/kernels/gemm/gemm_serial.h"
 
 namespace tileweave {
 namespace {
@@ -19,53 +13,12 @@ namespace {
 template <class T, class C>
 std::vector<C> multiply(const GemmShape& shape, const GemmOptions& options, const std::vector<T>& a,
                         const std::vector<T>& b, TensorKind b_kind = TensorKind::kConstant) {
-  const bool k_first = shape.b_layout == BLayout::kKxN;
-  TensorTable tensors;
-  const TensorId ta = tensors.add({.name = "a", .shape = {shape.m, shape.k}, .dtype = kDTypeOf<T>});
-  const TensorId tb =
-      tensors.add({.name = "b",
-                   .shape = k_first ? Shape{shape.k, shape.n} : Shape{shape.n, shape.k},
-                   .dtype = kDTypeOf<T>,
-                   .kind = b_kind});
-  const TensorId tc = tensors.add({.name = "c", .shape = {shape.m, shape.n}, .dtype = kDTypeOf<C>});
-  GemmOptions with_layout = options;
-  with_layout.b_layout = shape.b_layout;
-  const NodeSpec node = gemm(tensors, with_layout, ta, tb, tc);
-  KernelLibrary kernels;
-  add_gemm_cpu(kernels);
-  std::vector<T> a_copy = a;
-  std::vector<T> b_copy = b;
-  std::vector<C> c(static_cast<std::size_t>(shape.m * shape.n));
-  const SerialLane lane = run_serially<GemmOperands::kCount>(
-      node, tensors, kernels, {.operands = {a_copy.data(), b_copy.data(), c.data()}});
-  EXPECT_EQ(lane.works_run(), node.num_works);
-  const GemmSchedule s = gemm_schedule(with_layout, shape.m, shape.n, shape.k);
-  EXPECT_EQ(lane.signals(), s.num_tiles()) << "one signal per C tile";
-  return c;
-}
-
-template <class T, class C>
-void expect_near_reference(const GemmShape& shape, const std::vector<T>& a, const std::vector<T>& b,
-                           const std::vector<C>& c, std::int64_t parts) {
-  const GemmReference exact = gemm_reference<T>(shape, a, b);
-  double worst = 0;
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    const double bound =
-        gemm_error_bound(exact.c[i], exact.magnitudes[i], shape.k, parts, kDTypeOf<C>);
-    const double error = std::fabs(to_float(c[i]) - exact.c[i]);
-    ASSERT_LE(error, bound) << "element " << i;
-    if (bound > 0) worst = std::max(worst, error / bound);
-  }
-  ::testing::Test::RecordProperty("worst_share_of_bound", std::to_string(worst));
+  return run_gemm_serially<T, T, C>(shape, options, a, b, {}, b_kind);
 }
 
 const std::vector<GemmShape> kShapes = {
     {1, 1, 1}, {1, 67, 131}, {64, 64, 32}, {65, 63, 33}, {17, 1, 97}, {97, 131, 64}, {70, 200, 129},
 };
-
-std::string words(const GemmShape& s) {
-  return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k);
-}
 
 template <class T, class C>
 void all_shapes_agree() {
@@ -75,7 +28,7 @@ void all_shapes_agree() {
       SCOPED_TRACE(words(shape));
       const auto a = random_values<T>(shape.m * shape.k, 1);
       const auto b = random_values<T>(shape.k * shape.n, 2);
-      expect_near_reference<T, C>(shape, a, b, multiply<T, C>(shape, {}, a, b), 1);
+      expect_near_reference<T, T, C>(shape, a, b, multiply<T, C>(shape, {}, a, b), 1);
     }
   }
 }
@@ -122,7 +75,7 @@ TEST(GemmSerial, SplitsAgreeWithTheReferenceAndWithEachOtherForOnePartitionOfK) 
   const GemmOptions split{
       .tile_m = 25, .tile_n = 35, .tile_k = 8, .split = GemmSplit::kSplitK, .splits = 3};
   const std::vector<float> by_split = multiply<float, float>(shape, split, a, b);
-  expect_near_reference<float, float>(shape, a, b, by_split, 3);
+  expect_near_reference<float, float, float>(shape, a, b, by_split, 3);
 
   // 4 tiles x 12 k steps over 12 blocks: each takes a third of a tile, as split-K by 3 does.
   GemmOptions stream = split;
@@ -132,7 +85,8 @@ TEST(GemmSerial, SplitsAgreeWithTheReferenceAndWithEachOtherForOnePartitionOfK) 
   EXPECT_EQ((multiply<float, float>(shape, stream, a, b)), by_split);
 
   stream.num_blocks = 5;  // shares that cross tiles
-  expect_near_reference<float, float>(shape, a, b, multiply<float, float>(shape, stream, a, b), 3);
+  expect_near_reference<float, float, float>(shape, a, b,
+                                             multiply<float, float>(shape, stream, a, b), 3);
 }
 
 TEST(GemmSerial, PartialSumsAreAddedInAscendingK) {

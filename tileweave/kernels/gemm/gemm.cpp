@@ -1,75 +1,24 @@
 #include "tileweave/kernels/gemm/gemm.h"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "tileweave/core/error.h"
-#include "tileweave/core/format.h"
 #include "tileweave/kernels/gemm/gemm_args.h"
+#include "tileweave/kernels/gemm/gemm_check.h"
 
 namespace tileweave {
 namespace {
 
-constexpr std::int64_t kLargestTile = std::int64_t{1} << 20;
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
-constexpr std::int64_t kMostWorks = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostStreamK = std::int64_t{1} << 62;  // flat steps times works
-
-void need(bool holds, const GemmOptions& options, const std::string& expected,
-          const std::string& got = {}) {
-  if (!holds) throw Error("make gemm node `" + options.name + "`", expected, got);
-}
-
-void need_in_range(std::int64_t value, std::int64_t least, std::int64_t most, const char* what,
-                   const GemmOptions& options) {
-  need(value >= least && value <= most, options,
-       std::string(what) + " must be between " + std::to_string(least) + " and " +
-           std::to_string(most),
-       std::to_string(value));
-}
-
-bool is_float(DType type) {
-  return type == DType::kF32 || type == DType::kBF16;
-}
-
-/// Throws unless A, B and C fit together.
-void check_tensors(const GemmOptions& options, const Tensor& a, const Tensor& b, const Tensor& c) {
-  for (const Tensor* t : {&a, &b, &c}) {
-    need(t->spec.shape.num_axes == 2, options, "`" + t->spec.name + "` must be a matrix",
-         "shape " + to_string(t->spec.shape));
-    need(is_float(t->spec.dtype), options, "`" + t->spec.name + "` must be f32 or bf16",
-         name_of(t->spec.dtype));
-  }
-  need(a.spec.dtype == b.spec.dtype, options,
-       "`" + a.spec.name + "` and `" + b.spec.name + "` must have one element type",
-       std::string(name_of(a.spec.dtype)) + " and " + name_of(b.spec.dtype));
-  const std::int64_t m = a.spec.shape[0];
-  const std::int64_t k = a.spec.shape[1];
-  const bool k_first = options.b_layout == BLayout::kKxN;
-  const std::int64_t n = b.spec.shape[k_first ? 1 : 0];
-  need(b.spec.shape[k_first ? 0 : 1] == k, options,
-       "`" + b.spec.name + "` must be " +
-           (k_first ? "(" + std::to_string(k) + ", N)" : "(N, " + std::to_string(k) + ")") +
-           " for `" + a.spec.name + "` " + to_string(a.spec.shape),
-       to_string(b.spec.shape));
-  need(c.spec.shape == Shape{m, n}, options,
-       "`" + c.spec.name + "` must be " + to_string(Shape{m, n}), to_string(c.spec.shape));
-  need(c.spec.kind != TensorKind::kConstant, options,
-       "the result `" + c.spec.name + "` must not be constant");
-}
-
-/// Calls `visit` with a value of the element type that `type` names.
-template <class Visit>
-auto with_type(DType type, Visit visit) {
-  return type == DType::kBF16 ? visit(BFloat16{}) : visit(0.0F);
-}
+using TilesOfWork = std::function<std::vector<std::int64_t>(std::int64_t work)>;
 
 /// Kernel tiles that a work reads of A or B: `index(tile, slice)` for every slice of K that it
 /// covers of every C tile that it computes.
 template <class Index>
-auto tiles_read(const GemmSchedule& s, Index index) {
+TilesOfWork tiles_read(const GemmSchedule& s, Index index) {
   return [s, index](std::int64_t work) {
     std::vector<std::int64_t> tiles;
     for (std::int64_t t = s.first_tile(work); t <= s.last_tile(work); ++t) {
@@ -77,6 +26,30 @@ auto tiles_read(const GemmSchedule& s, Index index) {
       for (std::int64_t i = s.slice_of(part.k_begin); i <= s.slice_of(part.k_end - 1); ++i) {
         tiles.push_back(index(t, i));
       }
+    }
+    std::sort(tiles.begin(), tiles.end());
+    tiles.erase(std::unique(tiles.begin(), tiles.end()), tiles.end());
+    return tiles;
+  };
+}
+
+/// The C tiles of a work.
+TilesOfWork c_tiles(const GemmSchedule& s) {
+  return [s](std::int64_t work) {
+    std::vector<std::int64_t> tiles;
+    for (std::int64_t t = s.first_tile(work); t <= s.last_tile(work); ++t) tiles.push_back(t);
+    return tiles;
+  };
+}
+
+/// Column tiles of a work, the factor's after the gate's.
+TilesOfWork column_tiles(const GemmSchedule& s, bool gated) {
+  return [s, gated](std::int64_t work) {
+    const std::int64_t cols = s.tiles_n();
+    std::vector<std::int64_t> tiles;
+    for (std::int64_t t = s.first_tile(work); t <= s.last_tile(work); ++t) {
+      tiles.push_back(t % cols);
+      if (gated) tiles.push_back(cols + t % cols);
     }
     std::sort(tiles.begin(), tiles.end());
     tiles.erase(std::unique(tiles.begin(), tiles.end()), tiles.end());
@@ -114,19 +87,53 @@ OperandSpec b_operand(TensorId id, const Tensor& b, const GemmSchedule& s, BLayo
           .sync_slot = GemmOperands::kB};
 }
 
+/// Boxes of the column tiles of a constant over `shape`, whose axis `axis` runs over N columns, or
+/// over 2N: the factor's tiles need not lie on the gate's grid.
+TileSet column_boxes(const Shape& shape, int axis, const GemmSchedule& s, bool gated) {
+  std::vector<Box> boxes;
+  for (std::int64_t half = 0; half < (gated ? 2 : 1); ++half) {
+    for (std::int64_t j = 0; j < s.n; j += s.tile_n) {
+      Box box{Coord::filled(shape.num_axes, 0), shape};
+      box.begin[axis] = half * s.n + j;
+      box.size[axis] = std::min(s.tile_n, s.n - j);
+      boxes.push_back(box);
+    }
+  }
+  return TileSet::loose_table(shape, std::move(boxes));
+}
+
+OperandSpec gated_b_operand(TensorId id, const Tensor& b, const GemmSchedule& s, BLayout layout) {
+  const int axis = layout == BLayout::kKxN ? 1 : 0;
+  return {.tensor = id,
+          .access = Access::kRead,
+          .when = ReadTime::kPrologue,
+          .kernel_tiles = column_boxes(b.spec.shape, axis, s, true),
+          .tiles_of_work = column_tiles(s, true),
+          .sync_slot = GemmOperands::kB};
+}
+
+OperandSpec bias_operand(TensorId id, const Tensor& bias, const GemmSchedule& s, bool gated) {
+  return {.tensor = id,
+          .access = Access::kRead,
+          .when = ReadTime::kPrologue,
+          .kernel_tiles = column_boxes(bias.spec.shape, 0, s, gated),
+          .tiles_of_work = column_tiles(s, gated)};
+}
+
+OperandSpec residual_operand(TensorId id, const GemmSchedule& s) {
+  return {.tensor = id,
+          .access = Access::kRead,
+          .kernel_tiles = TileSet::plain({{s.m, s.n}, {s.tile_m, s.tile_n}}),
+          .tiles_of_work = c_tiles(s),
+          .sync_slot = GemmOperands::kSlotResidual};
+}
+
 OperandSpec c_operand(TensorId id, const GemmSchedule& s) {
   return {.tensor = id,
           .access = Access::kWrite,
           .reduction = s.split == GemmSplit::kTiles ? Reduction::kNone : Reduction::kLastArriver,
           .kernel_tiles = TileSet::plain({{s.m, s.n}, {s.tile_m, s.tile_n}}),
-          .tiles_of_work =
-              [s](std::int64_t work) {
-                std::vector<std::int64_t> tiles;
-                for (std::int64_t t = s.first_tile(work); t <= s.last_tile(work); ++t) {
-                  tiles.push_back(t);
-                }
-                return tiles;
-              },
+          .tiles_of_work = c_tiles(s),
           .sync_slot = GemmOperands::kC};
 }
 
@@ -144,113 +151,96 @@ Cost cost_of(const GemmSchedule& s, double ticks) {
           }};
 }
 
-}  // namespace
-
-std::string gemm_kernel_name(DType operands, DType result) {
-  return std::string("gemm.") + name_of(operands) + "." + name_of(result);
+GemmForm form_of(const GemmEpilogue& epilogue) {
+  if (epilogue.residual != kNoTensor) return GemmForm::kResidual;
+  return epilogue.empty() ? GemmForm::kPlain : GemmForm::kEpilogue;
 }
 
-GemmSchedule gemm_schedule(const GemmOptions& options, std::int64_t m, std::int64_t n,
-                           std::int64_t k) {
-  need(m >= 1 && n >= 1 && k >= 1, options, "M, N and K must be at least 1",
-       to_string(Coord{m, n, k}));
-  need_in_range(options.tile_m, 1, kLargestTile, "tile_m", options);
-  need_in_range(options.tile_n, 1, kLargestTile, "tile_n", options);
-  need_in_range(options.tile_k, 1, kLargestTile, "tile_k", options);
-  need_in_range(options.coarse_m, 1, kLargestTile, "coarse_m", options);
-  need_in_range(options.prefetch_k, 0, kLargestTile, "prefetch_k", options);
-  need_in_range(options.shared_padding, 0, kLargestTile, "shared_padding", options);
-  need_in_range(options.num_blocks, 0, kMostWorks, "num_blocks", options);
-  need(options.wait_k >= 0 && options.wait_k % options.tile_k == 0, options,
-       "wait_k must be 0 or a multiple of tile_k " + std::to_string(options.tile_k),
-       std::to_string(options.wait_k));
+}  // namespace
 
-  GemmSchedule s{.m = m,
-                 .n = n,
-                 .k = k,
-                 .tile_m = std::min(options.tile_m, m),
-                 .tile_n = std::min(options.tile_n, n),
-                 .tile_k = options.tile_k,
-                 .coarse_m = options.coarse_m,
-                 .wait_k = options.wait_k >= k ? 0 : options.wait_k,
-                 .split = options.split};
-  need(s.num_tiles() <= kMostWorks && s.num_tiles() <= kMostSteps / s.k_steps(), options,
-       "the tiles must be large enough for at most 2^31 - 1 of them and 2^40 k steps",
-       std::to_string(s.num_tiles()) + " tiles of " + std::to_string(s.k_steps()) + " k steps");
-  if (options.split != GemmSplit::kSplitK) {
-    need(options.splits == 1, options, "splits belongs to kSplitK and must be 1 otherwise",
-         std::to_string(options.splits));
+std::string gemm_kernel_name(DType a, DType b, DType c, GemmForm form) {
+  const std::string types = std::string("gemm.") + name_of(a) + "." + name_of(b) + "." + name_of(c);
+  switch (form) {
+    case GemmForm::kPlain:
+      break;
+    case GemmForm::kEpilogue:
+      return types + ".epilogue";
+    case GemmForm::kResidual:
+      return types + ".residual";
   }
-  if (options.split == GemmSplit::kStreamK) {
-    need(options.num_blocks >= 1 && options.num_blocks <= s.num_steps(), options,
-         "Stream-K needs num_blocks between 1 and its " + std::to_string(s.num_steps()) +
-             " (tile, k step) pairs",
-         std::to_string(options.num_blocks));
-    need(options.num_blocks <= kMostStreamK / s.num_steps(), options,
-         "Stream-K takes at most 2^62 (tile, k step) pairs times blocks",
-         std::to_string(s.num_steps()) + " pairs");
-    s.num_works = options.num_blocks;
-  } else {
-    need(options.splits >= 1 && options.splits <= s.k_steps(), options,
-         "splits must be between 1 and the " + std::to_string(s.k_steps()) + " k steps of K = " +
-             std::to_string(k) + " with tile_k " + std::to_string(options.tile_k),
-         std::to_string(options.splits));
-    s.splits = options.splits;
-    need(s.num_tiles() <= kMostWorks / s.splits, options, "tiles times splits must stay below 2^31",
-         std::to_string(s.num_tiles()) + " tiles");
-    s.num_works = s.num_tiles() * s.splits;
-  }
-  s.num_blocks = options.num_blocks == 0 ? s.num_works : std::min(options.num_blocks, s.num_works);
-  return s;
+  return types;
 }
 
 NodeSpec gemm(const TensorTable& tensors, const GemmOptions& options, TensorId a, TensorId b,
               TensorId c) {
+  check_gemm_tensors(tensors, options, a, b, c);
   const Tensor& ta = tensors[a];
   const Tensor& tb = tensors[b];
   const Tensor& tc = tensors[c];
-  check_tensors(options, ta, tb, tc);
-  need(c != a && c != b, options, "the result must be another tensor than the operands",
-       "`" + tc.spec.name + "` as both");
+  const GemmEpilogue& epilogue = options.epilogue;
   const GemmSchedule s =
       gemm_schedule(options, ta.spec.shape[0], tc.spec.shape[1], ta.spec.shape[1]);
   const bool b_constant = tb.spec.kind == TensorKind::kConstant;
+  const GemmForm form = form_of(epilogue);
 
-  NodeSpec node{
-      .name = options.name,
-      .kernel = gemm_kernel_name(ta.spec.dtype, tc.spec.dtype),
-      .num_works = s.num_works,
-      .num_blocks = s.num_blocks,
-      .order = options.order,
-      .operands = {a_operand(a, s), b_operand(b, tb, s, options.b_layout), c_operand(c, s)},
-      .resources = kGemmResources,
-      .cost = options.cost.value_or(cost_of(s, options.cost_of_tile)),
-      .edge = options.edge};
+  NodeSpec node{.name = options.name,
+                .kernel = gemm_kernel_name(ta.spec.dtype, tb.spec.dtype, tc.spec.dtype, form),
+                .num_works = s.num_works,
+                .num_blocks = s.num_blocks,
+                .order = options.order,
+                .operands = {a_operand(a, s),
+                             epilogue.gated ? gated_b_operand(b, tb, s, options.b_layout)
+                                            : b_operand(b, tb, s, options.b_layout),
+                             c_operand(c, s)},
+                .resources = kGemmResources,
+                .cost = options.cost.value_or(cost_of(s, options.cost_of_tile)),
+                .edge = options.edge};
   node.resources.shared_bytes += options.shared_padding;
   if (s.split != GemmSplit::kTiles) {
+    const std::int64_t tiles_per_slot = epilogue.gated ? 2 : 1;
     node.scratch_bytes =
-        static_cast<std::size_t>(s.num_partial_slots() * s.partial_elements()) * sizeof(float);
+        static_cast<std::size_t>(s.num_partial_slots() * s.partial_elements() * tiles_per_slot) *
+        sizeof(float);
     for (std::int64_t t = 0; t < s.num_tiles(); ++t) {
       node.counter.arrivals.push_back(static_cast<std::uint32_t>(s.contributions(t)));
     }
   }
-  const DType operands = ta.spec.dtype;
-  const DType result = tc.spec.dtype;
-  node.make_args = [=, layout = options.b_layout,
+
+  GemmEpilogueArgs fused{.activation = epilogue.activation, .gated = epilogue.gated};
+  if (epilogue.bias != kNoTensor) {
+    fused.bias_operand = static_cast<int>(node.operands.size());
+    fused.bias_type = tensors[epilogue.bias].spec.dtype;
+    node.operands.push_back(bias_operand(epilogue.bias, tensors[epilogue.bias], s, epilogue.gated));
+  }
+  if (epilogue.residual != kNoTensor) {
+    fused.residual_operand = static_cast<int>(node.operands.size());
+    node.operands.push_back(residual_operand(epilogue.residual, s));
+  }
+
+  node.make_args = [=, types = std::array{ta.spec.dtype, tb.spec.dtype, tc.spec.dtype},
+                    layout = options.b_layout,
                     prefetch_k = options.prefetch_k](const Addresses& at) {
-    return with_type(operands, [&]<class T>(T) {
-      return with_type(result, [&]<class C>(C) {
-        const auto* b_ptr = static_cast<const T*>(at.operands[GemmOperands::kB]);
-        return to_bytes(GemmArgs<T, C>{.a = {static_cast<const T*>(at.operands[GemmOperands::kA])},
-                                       .b_stable = {b_constant ? b_ptr : nullptr},
-                                       .b_produced = {b_constant ? nullptr : b_ptr},
-                                       .c = {static_cast<C*>(at.operands[GemmOperands::kC])},
-                                       .partials = static_cast<float*>(at.scratch),
-                                       .schedule = s,
-                                       .prefetch_k = b_constant ? std::min(prefetch_k, s.k) : 0,
-                                       .b_layout = layout});
-      });
+    const auto operand = [&](int index) { return at.operands[static_cast<std::size_t>(index)]; };
+    std::vector<std::byte> bytes;
+    for_each_gemm_types([&]<class A, class B, class C>(GemmTypes<A, B, C> known) {
+      if (!known.match(types[0], types[1], types[2])) return;
+      const auto* b_ptr = static_cast<const B*>(operand(GemmOperands::kB));
+      GemmFusedArgs<A, B, C> args{.gemm = {.a = {static_cast<const A*>(operand(GemmOperands::kA))},
+                                           .b_stable = {b_constant ? b_ptr : nullptr},
+                                           .b_produced = {b_constant ? nullptr : b_ptr},
+                                           .c = {static_cast<C*>(operand(GemmOperands::kC))},
+                                           .partials = static_cast<float*>(at.scratch),
+                                           .schedule = s,
+                                           .prefetch_k = b_constant ? std::min(prefetch_k, s.k) : 0,
+                                           .b_layout = layout},
+                                  .epilogue = fused};
+      if (fused.bias_operand >= 0) args.epilogue.bias = {operand(fused.bias_operand)};
+      if (fused.residual_operand >= 0) {
+        args.epilogue.residual = {static_cast<const float*>(operand(fused.residual_operand))};
+      }
+      bytes = form == GemmForm::kPlain ? to_bytes(args.gemm) : to_bytes(args);
     });
+    return bytes;
   };
   return node;
 }

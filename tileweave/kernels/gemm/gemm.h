@@ -1,19 +1,22 @@
 // GEMM: C (M, N) = A (M, K) · B, with B (K, N), or B (N, K) as model files store weights.
 //
-// A and B f32 or bf16 (both the same), C f32 or bf16, row-major; fp32 accumulation in ascending k,
-// so the bits of C depend only on how K is split, never on tile sizes, order, mode or tilings.
+// Row-major; types of A x B -> C: f32 x f32 and bf16 x bf16 -> f32 or bf16; on the CPU also
+// f32 x bf16 and f32 x f16 -> f32. All sums are fp32 in an order that only K and its split decide,
+// never tile sizes, order, mode, tilings or other rows: ascending k; for (N, K) on the CPU 16
+// interleaved sums (k mod 16, from the start of a split part) folded by halves: +8, +4, +2, +1.
 // Kernel tiles and their coordinates (clipped at the edges):
 //   A  slot 0  {m / coarse_m}: (coarse_m * tile_m, K); with wait_k {m / coarse_m, s}: (.., wait_k)
 //   B  slot 1  {0, n}: (K, tile_n), with wait_k {s, n}: (wait_k, tile_n); axes swapped for (N, K).
 //              A constant B is read before the first wait and never waited for.
 //   C  slot 2  {m, n}: (tile_m, tile_n); split tiles are signalled once, by their last arriver
-// tile_n may be as large as N: one wait and one signal then serve a whole row of C.
+//   residual  slot 3, only with a residual: the tiles of C (gemm_epilogue.h)
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "tileweave/kernels/gemm/gemm_epilogue.h"
 #include "tileweave/kernels/gemm/gemm_schedule.h"
 #include "tileweave/plan/node.h"
 #include "tileweave/runtime/device.h"
@@ -25,6 +28,9 @@ enum class BLayout : std::uint8_t { kKxN, kNxK };
 
 struct GemmOptions {
   std::string name = "gemm";
+  /// One work computes tile_m x tile_n results over all of K (kTiles). tile_n may be as large as N:
+  /// one wait and one signal then serve a whole row of C. With few rows a work's weights, tile_n
+  /// columns, are what it costs: 64 KiB or more of them make the launch of a block cheap.
   std::int64_t tile_m = 64;
   std::int64_t tile_n = 64;
   std::int64_t tile_k = 32;  // K is split at multiples of this
@@ -36,6 +42,7 @@ struct GemmOptions {
   std::int64_t coarse_m = 1;  // A is waited for coarse_m row tiles at a time
   std::int64_t wait_k = 0;  // 0: wait for a whole row tile of A; else K slices, multiple of tile_k
   std::int64_t prefetch_k = 0;  // elements of K of a constant B brought near before the first wait
+  GemmEpilogue epilogue = {};
   TileOrder order = TileOrder::identity();
   double cost_of_tile = 1;  // ticks of a whole C tile; other works in proportion to their FLOPs
   std::optional<Cost> cost = std::nullopt;  // instead of the above
@@ -53,7 +60,8 @@ GemmSchedule gemm_schedule(const GemmOptions& options, std::int64_t m, std::int6
                            std::int64_t k);
 
 void add_gemm_cpu(KernelLibrary& kernels);
-/// In builds without CUDA: throws Error saying so.
+/// Kernels without an epilogue, operands of one type; loading a plan that asks for another names
+/// it. In builds without CUDA: throws Error saying so.
 void add_gemm_cuda(KernelLibrary& kernels);
 
 inline void add_gemm(Device& device) {

@@ -31,7 +31,7 @@ class GemmBlockCuda {
   static_assert(sizeof(Shared) == kGemmSharedBytes);
   static_assert(kGemmThreads == kSub * kSub / 16);
 
-  __device__ GemmBlockCuda(const GemmArgs<T, C>& args, Sync& sync, Shared& shared)
+  __device__ GemmBlockCuda(const GemmArgs<T, T, C>& args, Sync& sync, Shared& shared)
       : args_(args), s_(args.schedule), sync_(sync), shared_(shared) {}
 
   /// Starts moving a constant B into L2 ahead of the first wait.
@@ -214,7 +214,7 @@ class GemmBlockCuda {
     }
   }
 
-  const GemmArgs<T, C>& args_;
+  const GemmArgs<T, T, C>& args_;
   const GemmSchedule& s_;
   Sync& sync_;
   Shared& shared_;
@@ -222,7 +222,7 @@ class GemmBlockCuda {
 
 template <class T, class C>
 __global__ void __launch_bounds__(kGemmThreads)
-    gemm_cuda(const __grid_constant__ GemmArgs<T, C> args,
+    gemm_cuda(const __grid_constant__ GemmArgs<T, T, C> args,
               const __grid_constant__ SyncContext<GemmOperands::kCount> context) {
   using Block = GemmBlockCuda<T, C>;
   __shared__ typename Block::Shared shared;

@@ -1,6 +1,6 @@
 // The inner loop of the CPU's GEMM, compiled once per SIMD target of this machine family.
 //
-// Included several times by Highway's foreach_target (see gemm_cpu.cpp); no include guard.
+// Included several times by Highway's foreach_target (see gemm_panels_cpu.cpp); no include guard.
 // acc (rows, cols) += a (rows, depth) · b (depth, cols), all fp32, cols a multiple of 16. Every
 // element of acc takes its products in ascending depth, whatever the tile around it.
 #include <cstdint>
@@ -55,8 +55,8 @@ HWY_INLINE void accumulate_one_row(D d, const GemmPanels& p, std::int64_t row, s
   hn::StoreU(sum, d, acc);
 }
 
-void accumulate_tile(float* acc, const float* a, const float* b, std::int64_t rows,
-                     std::int64_t cols, std::int64_t depth) {
+void accumulate_all_panels(float* acc, const float* a, const float* b, std::int64_t rows,
+                           std::int64_t cols, std::int64_t depth) {
   const hn::CappedTag<float, 16> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const GemmPanels panels{acc, a, b, rows, cols, depth};
