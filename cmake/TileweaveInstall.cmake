@@ -21,4 +21,5 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/tileweave-config-version
 install(FILES "${PROJECT_BINARY_DIR}/tileweave-config.cmake"
               "${PROJECT_BINARY_DIR}/tileweave-config-version.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/tileweave-cuda-toolkit.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/tileweave-text-libraries.cmake"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/tileweave")

@@ -1,0 +1,124 @@
+#include "tileweave/models/tokenizer/regex.h"
+
+#include <oniguruma.h>
+
+#include <utility>
+
+#include "tileweave/core/error.h"
+#include "tileweave/core/format.h"
+#include "tileweave/models/tokenizer/utf8.h"
+
+namespace tileweave {
+namespace {
+
+// One search may backtrack this often before it counts as hostile; an ordinary one needs a few
+// steps for each character.
+constexpr unsigned long kMaxBacktracksOfAMatch = 10'000'000;
+constexpr unsigned long kMaxBacktracksOfASearch = 20'000'000;
+
+const OnigUChar* as_onig(const char* text) {
+  return reinterpret_cast<const OnigUChar*>(text);
+}
+
+std::string complaint(int code, OnigErrorInfo* info) {
+  OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
+  const int length = onig_error_code_to_str(text, code, info);
+  return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(length)};
+}
+
+// The library wants to be told once, before its first use.
+void initialize_engine() {
+  static const int result = [] {
+    OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
+    return onig_initialize(encodings, 1);
+  }();
+  require(result == ONIG_NORMAL, "start the regular expression engine", "success",
+          "code " + std::to_string(result));
+}
+
+}  // namespace
+
+struct Regex::Program {
+  ~Program() { onig_free(compiled); }
+  regex_t* compiled = nullptr;
+  std::string expression;
+};
+
+Regex::Regex(const std::string& expression, const std::string& operation)
+    : program_(std::make_unique<Program>()) {
+  initialize_engine();
+  program_->expression = expression;
+  const OnigUChar* begin = as_onig(expression.data());
+  OnigErrorInfo info{};
+  const int code = onig_new(&program_->compiled, begin, begin + expression.size(), ONIG_OPTION_NONE,
+                            ONIG_ENCODING_UTF8, ONIG_SYNTAX_DEFAULT, &info);
+  if (code != ONIG_NORMAL) {
+    program_->compiled = nullptr;
+    throw Error(operation, "a regular expression",
+                in_quotes(expression) + " (" + complaint(code, &info) + ")");
+  }
+}
+
+Regex::~Regex() = default;
+Regex::Regex(Regex&&) noexcept = default;
+Regex& Regex::operator=(Regex&&) noexcept = default;
+
+struct RegexSearch::Memory {
+  Memory() : region(onig_region_new()), limits(onig_new_match_param()) {}
+  ~Memory() {
+    onig_region_free(region, 1);
+    onig_free_match_param(limits);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  OnigRegion* region;
+  OnigMatchParam* limits;
+};
+
+RegexSearch::RegexSearch(const Regex& regex)
+    : program_(*regex.program_), memory_(std::make_unique<Memory>()) {
+  require(memory_->region != nullptr && memory_->limits != nullptr, "split text", "memory", "none");
+  onig_set_retry_limit_in_match_of_match_param(memory_->limits, kMaxBacktracksOfAMatch);
+  onig_set_retry_limit_in_search_of_match_param(memory_->limits, kMaxBacktracksOfASearch);
+}
+
+RegexSearch::~RegexSearch() = default;
+
+const std::vector<TextRange>& RegexSearch::find_all(std::string_view text) {
+  matches_.clear();
+  const OnigUChar* begin = as_onig(text.data());
+  const OnigUChar* end = begin + text.size();
+  const auto fail = [this](const std::string& expected, const std::string& got) {
+    throw Error("split text",
+                "the regular expression " + in_quotes(program_.expression) + " to " + expected,
+                got);
+  };
+  std::size_t from = 0;
+  std::size_t last_end = 0;
+  // An empty match right behind a match that was not empty is passed over, once.
+  bool skips_next_empty = false;
+  while (from <= text.size()) {
+    onig_region_clear(memory_->region);
+    const int code = onig_search_with_param(program_.compiled, begin, end, begin + from, end,
+                                            memory_->region, ONIG_OPTION_NONE, memory_->limits);
+    if (code == ONIG_MISMATCH) break;
+    if (code < 0) fail("end within its limits", complaint(code, nullptr));
+    const TextRange match{static_cast<std::size_t>(memory_->region->beg[0]),
+                          static_cast<std::size_t>(memory_->region->end[0])};
+    if (match.begin > match.end || match.begin < last_end) {
+      fail("match from left to right", "a match that runs backwards");
+    }
+    from = last_end = match.end;
+    if (match.begin == match.end) {
+      from += match.end < text.size() ? code_point_at(text, match.end).length : 1;
+      if (std::exchange(skips_next_empty, false)) continue;
+    } else {
+      skips_next_empty = true;
+    }
+    matches_.push_back(match);
+  }
+  return matches_;
+}
+
+}  // namespace tileweave
