@@ -105,7 +105,7 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
     qkv = normal;
   }
 
-  const std::int64_t group_columns = q_columns / config.num_kv_heads;
+  const std::int64_t group_columns = q_columns / config.num_kv_heads;  // + alloc
   const KvTensors kv = b.kv();
   const TensorId q = b.value("q", q_columns);
   b.plan().tile(q, {b.tile_m(), group_columns});     // + alloc
