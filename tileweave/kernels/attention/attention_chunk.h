@@ -16,9 +16,10 @@ inline constexpr std::int64_t kAttentionQueries = 4;
 
 /// One chunk of one kv head.
 struct AttentionChunk {
-  const float* keys = nullptr;           // (head_dim, kAttentionChunk): transposed
-  const float* const* values = nullptr;  // per key: padded_dim elements
-  float* scores = nullptr;               // scratch: kAttentionQueries chunks
+  const float* keys = nullptr;                // (head_dim, kAttentionChunk): transposed
+  const float* const* values = nullptr;       // per key: padded_dim elements
+  const float* const* next_values = nullptr;  // of the next chunk, to be brought near
+  float* scores = nullptr;                    // scratch: kAttentionQueries chunks
   std::int64_t head_dim = 0;
   std::int64_t padded_dim = 0;
 };

@@ -31,9 +31,11 @@ struct PagedAttentionOptions {
   std::int64_t page_size = 16;
   std::optional<float> scale = std::nullopt;  // of q·k; default 1 / sqrt(head_dim)
   std::int64_t tile_m = 8;                    // rows per work
-  std::int64_t kv_heads_per_work = 1;         // a divisor of the number of kv heads
-  std::int64_t num_blocks = 0;                // persistent blocks; 0: one per work
-  std::int64_t prefetch_bytes = 64 << 10;     // of older keys and values, before the first wait
+  // A divisor of the number of kv heads. More of them read longer stretches of the pool's rows,
+  // which decode over a long past gains from; fewer make more works.
+  std::int64_t kv_heads_per_work = 1;
+  std::int64_t num_blocks = 0;             // persistent blocks; 0: one per work
+  std::int64_t prefetch_bytes = 64 << 10;  // of older keys and values, before the first wait
   TileOrder order = TileOrder::identity();
   double cost_of_tile = 1;  // ticks of tile_m rows; a ragged last tile in proportion
   std::optional<Cost> cost = std::nullopt;  // instead of the above

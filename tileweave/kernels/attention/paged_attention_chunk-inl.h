@@ -25,8 +25,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using ChunkTag = hn::CappedTag<float, kAttentionUnit>;
 
 /// to[d * kAttentionChunk + j] = rows[j][d]; what lies beyond `count` keys is of no consequence.
-void transpose_keys(const float* const* rows, std::int64_t count, std::int64_t head_dim,
-                    float* to) {
+/// Brings `next` rows near, a few between the loads: a burst of them would only wait for memory.
+void transpose_keys(const float* const* rows, std::int64_t count, const float* const* next,
+                    std::int64_t head_dim, float* to) {
   const ChunkTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   HWY_ALIGN float quads[4 * kAttentionUnit];  // [dimension][4 keys]
@@ -38,6 +39,7 @@ void transpose_keys(const float* const* rows, std::int64_t count, std::int64_t h
     float* at = to + j;
     std::int64_t i = 0;
     for (; i + lanes <= head_dim; i += lanes) {
+      for (std::int64_t k = 0; k < 4; ++k) __builtin_prefetch(next[j + k] + i);
       hn::StoreInterleaved4(hn::LoadU(d, row0 + i), hn::LoadU(d, row1 + i), hn::LoadU(d, row2 + i),
                             hn::LoadU(d, row3 + i), d, quads);
       for (std::int64_t k = 0; k < lanes; ++k, at += kAttentionChunk) {
@@ -53,18 +55,29 @@ void transpose_keys(const float* const* rows, std::int64_t count, std::int64_t h
   }
 }
 
-/// Row k of a matrix, and of rows that lie anywhere.
+/// Row k of a matrix, of rows that lie anywhere, and of such rows while others are brought near.
 struct StridedRows {
   const float* first;
   std::int64_t stride;
-  HWY_INLINE const float* operator()(std::int64_t k) const { return first + k * stride; }
+  HWY_INLINE const float* at(std::int64_t k, std::int64_t col) const {
+    return first + k * stride + col;
+  }
 };
 struct ScatteredRows {
   const float* const* rows;
-  HWY_INLINE const float* operator()(std::int64_t k) const { return rows[k]; }
+  HWY_INLINE const float* at(std::int64_t k, std::int64_t col) const { return rows[k] + col; }
+};
+struct PrefetchingRows {
+  const float* const* rows;
+  const float* const* next;
+  HWY_INLINE const float* at(std::int64_t k, std::int64_t col) const {
+    __builtin_prefetch(next[k] + col);
+    __builtin_prefetch(next[k] + col + kAttentionUnit);
+    return rows[k] + col;
+  }
 };
 
-/// sums[q][col ..] += factors[q][k] * rows(k)[col ..] for k in [begin, end), two vectors of
+/// sums[q][col ..] += factors[q][k] * row k[col ..] for k in [begin, end), two vectors of
 /// columns, kQueries queries: the one loop behind both products.
 template <int kQueries, class D, class Rows>
 HWY_INLINE void accumulate(D d, const float* const* factors, const Rows& rows, std::int64_t begin,
@@ -78,7 +91,7 @@ HWY_INLINE void accumulate(D d, const float* const* factors, const Rows& rows, s
   auto sum20 = load(2, 0), sum21 = load(2, lanes);
   auto sum30 = load(3, 0), sum31 = load(3, lanes);
   for (std::int64_t k = begin; k < end; ++k) {
-    const float* const row = rows(k) + col;
+    const float* const row = rows.at(k, col);
     const auto v0 = hn::LoadU(d, row);
     const auto v1 = hn::LoadU(d, row + lanes);
     const auto f0 = hn::Set(d, factors[0][k]);
@@ -165,24 +178,23 @@ HWY_INLINE void update_softmax(float* scores, std::int64_t padded_dim, Attention
   query.highest = top;
 }
 
-template <int kQueries>
-void attend_queries(const AttentionChunk& chunk, AttentionQuery* queries) {
+template <int kQueries, class Values>
+void attend_queries(const AttentionChunk& chunk, const Values& values, AttentionQuery* queries) {
   std::fill_n(chunk.scores, kQueries * kAttentionChunk, 0.0F);
   const float* q[kQueries];
   const float* weights[kQueries];
-  float* score_rows[kQueries];
+  float* scores[kQueries];
   float* sums[kQueries];
   std::int64_t seen_by_all = kAttentionChunk;
   for (int i = 0; i < kQueries; ++i) {
     q[i] = queries[i].q;
-    weights[i] = score_rows[i] = chunk.scores + i * kAttentionChunk;
+    weights[i] = scores[i] = chunk.scores + i * kAttentionChunk;
     sums[i] = queries[i].sums;
     seen_by_all = std::min(seen_by_all, queries[i].seen);
   }
   accumulate_columns<kQueries>(q, StridedRows{chunk.keys, kAttentionChunk}, 0, chunk.head_dim,
-                               score_rows, kAttentionChunk);
-  for (int i = 0; i < kQueries; ++i) update_softmax(score_rows[i], chunk.padded_dim, queries[i]);
-  const ScatteredRows values{chunk.values};
+                               scores, kAttentionChunk);
+  for (int i = 0; i < kQueries; ++i) update_softmax(scores[i], chunk.padded_dim, queries[i]);
   accumulate_columns<kQueries>(weights, values, 0, seen_by_all, sums, chunk.padded_dim);
   for (int i = 0; i < kQueries; ++i) {  // later rows see keys that earlier ones do not
     if (queries[i].seen == seen_by_all) continue;
@@ -191,12 +203,22 @@ void attend_queries(const AttentionChunk& chunk, AttentionQuery* queries) {
   }
 }
 
+template <class Values>
+void attend_up_to_four(const AttentionChunk& chunk, const Values& values, AttentionQuery* queries,
+                       std::int64_t count) {
+  if (count >= 4) return attend_queries<4>(chunk, values, queries);
+  if (count == 3) return attend_queries<3>(chunk, values, queries);
+  if (count == 2) return attend_queries<2>(chunk, values, queries);
+  attend_queries<1>(chunk, values, queries);
+}
+
+/// At least one query.
 void attend_chunk(const AttentionChunk& chunk, AttentionQuery* queries, std::int64_t count) {
-  std::int64_t i = 0;
-  for (; i + 4 <= count; i += 4) attend_queries<4>(chunk, queries + i);
-  if (count - i == 3) attend_queries<3>(chunk, queries + i);
-  if (count - i == 2) attend_queries<2>(chunk, queries + i);
-  if (count - i == 1) attend_queries<1>(chunk, queries + i);
+  static_assert(kAttentionQueries == 4);
+  attend_up_to_four(chunk, PrefetchingRows{chunk.values, chunk.next_values}, queries, count);
+  for (std::int64_t i = 4; i < count; i += 4) {
+    attend_up_to_four(chunk, ScatteredRows{chunk.values}, queries + i, count - i);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -64,7 +64,9 @@ class AttentionBlock {
         keys_(elements(s_.head_dim, kAttentionChunk)),
         padded_values_(padded_dim_ == s_.head_dim ? 0 : elements(kAttentionChunk, padded_dim_)),
         k_rows_(static_cast<std::size_t>(kAttentionChunk)),
-        v_rows_(static_cast<std::size_t>(kAttentionChunk)) {}
+        v_rows_(static_cast<std::size_t>(kAttentionChunk)),
+        next_k_rows_(v_rows_.size()),
+        next_v_rows_(v_rows_.size()) {}
 
   /// Constants, read once: in the prologue of the block's first work.
   void load_numbers() {
@@ -211,6 +213,11 @@ class AttentionBlock {
     for (std::int64_t kv = 0; kv < s_.kv_heads_per_work; ++kv) {
       const std::int64_t col = group_ * s_.kv_columns() + kv * s_.head_dim;
       gather(rows.sequence, first, end, col);
+      const bool last_head = kv + 1 == s_.kv_heads_per_work;
+      find_next(rows.sequence, last_head ? end : first,
+                last_head ? group_ * s_.kv_columns() : col + s_.head_dim);
+      HWY_DYNAMIC_DISPATCH(transpose_keys)
+      (k_rows_.data(), end - first, next_k_rows_.data(), s_.head_dim, keys_.data());
       const std::int64_t begin_query = query_index(rows, kv, seeing, 0);
       const std::int64_t end_query = query_index(rows, kv, rows.end, 0);
       for (std::int64_t i = seeing; i < rows.end; ++i) {
@@ -221,6 +228,7 @@ class AttentionBlock {
       }
       const AttentionChunk chunk{.keys = keys_.data(),
                                  .values = v_rows_.data(),
+                                 .next_values = next_v_rows_.data(),
                                  .scores = scores_.data(),
                                  .head_dim = s_.head_dim,
                                  .padded_dim = padded_dim_};
@@ -230,7 +238,7 @@ class AttentionBlock {
     return true;
   }
 
-  /// Finds the rows of keys [first, end), transposes them, and sets the rows of their values.
+  /// Finds the rows of keys [first, end) and of their values.
   void gather(std::int64_t sequence, std::int64_t first, std::int64_t end, std::int64_t col) {
     const std::int64_t past = past_[sequence];
     const std::int64_t count = end - first;
@@ -257,8 +265,6 @@ class AttentionBlock {
         v_row(i) = v.row(row, col, s_.head_dim) + offset;
       }
     }
-    prefetch_next(sequence, end, col);
-    HWY_DYNAMIC_DISPATCH(transpose_keys)(k_rows_.data(), count, s_.head_dim, keys_.data());
     if (padded_values_.empty()) return;
     for (std::int64_t i = 0; i < count; ++i) {
       float* to = padded_values_.data() + i * padded_dim_;
@@ -267,13 +273,17 @@ class AttentionBlock {
     }
   }
 
-  /// Brings the next chunk's older rows near while this one is computed.
-  void prefetch_next(std::int64_t sequence, std::int64_t first, std::int64_t col) const {
-    const std::int64_t end = std::min(first + kAttentionChunk, std::int64_t{past_[sequence]});
-    for (std::int64_t j = first; j < end; ++j) {
-      const std::int64_t row = pool_row(sequence, j);
-      prefetch_floats(k_past_.row(row, col, s_.head_dim), s_.head_dim);
-      prefetch_floats(v_past_.row(row, col, s_.head_dim), s_.head_dim);
+  /// Rows to bring near while a chunk is computed: those of older keys from `first` on. Where there
+  /// are none, a row that is near already.
+  void find_next(std::int64_t sequence, std::int64_t first, std::int64_t col) {
+    const std::int64_t count =
+        std::clamp(past_[sequence] - first, std::int64_t{0}, kAttentionChunk);
+    std::fill(next_k_rows_.begin() + count, next_k_rows_.end(), keys_.data());
+    std::fill(next_v_rows_.begin() + count, next_v_rows_.end(), keys_.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t row = pool_row(sequence, first + i);
+      next_k_rows_[static_cast<std::size_t>(i)] = k_past_.row(row, col, s_.head_dim);
+      next_v_rows_[static_cast<std::size_t>(i)] = v_past_.row(row, col, s_.head_dim);
     }
   }
 
@@ -313,6 +323,8 @@ class AttentionBlock {
   std::vector<float> padded_values_;  // (kAttentionChunk, padded_dim), where head_dim is no unit
   std::vector<const float*> k_rows_;  // of the current chunk
   std::vector<const float*> v_rows_;
+  std::vector<const float*> next_k_rows_;  // to be brought near
+  std::vector<const float*> next_v_rows_;
 };
 
 void paged_attention_cpu(CpuLane& lane, const std::byte* arg_bytes,
