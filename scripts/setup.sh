@@ -10,6 +10,15 @@ need_header() {
   echo "#include <$1>" | g++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || packages+=("$2")
 }
 
+need_libfuzzer() {  # the part of clang that cmake/TileweaveFuzz.cmake wants
+  local compiler
+  for compiler in clang++ clang++-14; do
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+      "$compiler" -fsanitize=fuzzer,address -x c++ - -o /dev/null >/dev/null 2>&1 && return
+  done
+  packages+=(clang-14 libclang-rt-14-dev)
+}
+
 need_command cmake cmake
 need_command ninja ninja-build
 need_command ccache ccache
@@ -25,6 +34,7 @@ need_header utf8proc.h libutf8proc-dev
 need_header gtest/gtest.h libgtest-dev
 if [ "$purpose" != run ]; then
   need_command clang-format clang-format
+  need_libfuzzer
 fi
 if [ "$purpose" = test-long ]; then
   need_command clang-tidy clang-tidy

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make test-long`: long properties and the page test on the release build, everything under
-# AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer, clang-tidy. The log goes,
-# dated, to docs/results/.
+# `make test-long`: long properties, the page test and 10 minutes of each fuzz program on the release
+# build, everything under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer,
+# clang-tidy. The log goes, dated, to docs/results/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,7 +24,7 @@ say "commit $(git describe --always --dirty 2>/dev/null || echo unknown), $(date
 say "$(g++ --version | head -n 1), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $JOBS jobs"
 
 if step "release build" build cpu -DTILEWEAVE_WERROR=ON; then
-  run_tests cpu long --label-regex '^long$'
+  run_tests cpu long --label-regex '^(long|fuzz)$'
 fi
 step "clang-tidy" scripts/tidy.sh build/cpu || true
 if step "AddressSanitizer build" build cpu-asan -DTILEWEAVE_WERROR=ON; then
