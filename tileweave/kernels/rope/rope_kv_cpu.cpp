@@ -48,16 +48,16 @@ class RopeKvBlock {
         k_(args.k.get(), 0, Operands::kK, checker),
         v_(args.v.get(), 0, Operands::kV, checker),
         cosines_(floats(s_.tile_m * half_)),
-        sines_(floats(s_.tile_m * half_)) {
-    if (args.q_norm.get() == nullptr) return;
-    head_ = floats(padded_);
-    q_weight_ = padded_weight(args.q_norm, Operands::kQNorm);
-    k_weight_ = padded_weight(args.k_norm, Operands::kKNorm);
-  }
+        sines_(floats(s_.tile_m * half_)) {}
 
   /// Everything that constants decide: comes before the first wait.
   void prepare(const Coord& tile) {
     if (tile[0] == prepared_) return;
+    if (prepared_ < 0 && args_.q_norm.get() != nullptr) {
+      head_ = floats(padded_);
+      q_weight_ = padded_weight(args_.q_norm, Operands::kQNorm);
+      k_weight_ = padded_weight(args_.k_norm, Operands::kKNorm);
+    }
     prepared_ = tile[0];
     const std::int64_t first = s_.first_row(tile);
     const std::int64_t count = s_.end_row(tile) - first;
