@@ -13,7 +13,9 @@
 #include "cli/bench_sync.h"
 #include "cli/cuda_machine.h"
 #include "cli/doctor.h"
+#include "cli/model_verbs.h"
 #include "cli/output_form.h"
+#include "cli/verb_host.h"
 #include "cli/version.h"
 
 namespace tileweave::cli {
@@ -23,6 +25,9 @@ constexpr const char* kCommand = "tileweave";
 
 constexpr const char* kExamples = R"(
 Examples:
+  tileweave generate --model DIR --chat --prompt "Why is the sky blue?"
+  tileweave chat --model DIR             a conversation
+  tileweave info --model org/name        what a model is, before it is loaded
   tileweave doctor                       what this machine can do
   tileweave doctor --device cuda --json  the GPU alone, for a program
   tileweave bench sync                   what a hop costs on the GPU, for every kind of edge
@@ -54,17 +59,6 @@ Examples:
   tileweave bench sync --repeat 100 --json > hops.json
   tileweave bench sync --device cpu --quick)";
 
-/// Arguments that make no sense; `verb` is what the user should ask for help about.
-class UsageError : public std::runtime_error {
- public:
-  UsageError(const std::string& sentence, std::string verb)
-      : std::runtime_error(sentence), verb_(std::move(verb)) {}
-  const std::string& verb() const { return verb_; }
-
- private:
-  std::string verb_;
-};
-
 /// Error messages of the parser and of the system may have several lines.
 std::string one_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -78,7 +72,7 @@ std::string full_name(const CLI::App& app) {
   return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
 }
 
-class CommandLine {
+class CommandLine : public VerbHost {
  public:
   CommandLine(std::ostream& out, std::ostream& err) : out_(out), err_(err) {
     app_.footer(kExamples);
@@ -89,15 +83,16 @@ class CommandLine {
     });
     add_doctor();
     add_bench();
+    add_model_verbs(*this);
   }
 
   int run(const std::vector<std::string>& arguments) {
     try {
       parse(arguments);
-      verbs_.at(innermost())();
+      const int status = verbs_.at(innermost())();
       // A full disk shows only here.
       if (!out_.flush()) throw std::runtime_error("standard output cannot be written");
-      return kSuccess;
+      return status;
     } catch (const CLI::CallForHelp&) {
       return print(app_.help());
     } catch (const CLI::CallForVersion& version) {
@@ -126,13 +121,14 @@ class CommandLine {
     prepare(verb, [this] {
       doctor_.form = form_;
       doctor(doctor_, out_, err_);
+      return kSuccess;
     });
   }
 
   void add_bench() {
     CLI::App* bench = app_.add_subcommand("bench", "Measures this machine");
     bench->footer(kBenchHelp);
-    prepare(bench, [] {});  // parse() has asked for one of its verbs
+    prepare(bench, [] { return kSuccess; });  // parse() has asked for one of its verbs
     CLI::App* sync = bench->add_subcommand("sync", "Measures a hop for every kind of edge");
     sync->footer(kBenchSyncHelp);
     sync->add_option("--device", bench_sync_.device, "cpu (emulated) or cuda")
@@ -153,6 +149,7 @@ class CommandLine {
       if (quick->count() != 0 && repeat->count() == 0) bench_sync_.repeat = kQuickRepeats;
       bench_sync_.form = form_;
       bench_sync(bench_sync_, out_);
+      return kSuccess;
     });
   }
 
@@ -162,14 +159,19 @@ class CommandLine {
         "");
   }
 
-  void add_json(CLI::App* verb) {
+  CLI::App& app() override { return app_; }
+  OutputForm form() const override { return form_; }
+  std::ostream& out() override { return out_; }
+  std::ostream& err() override { return err_; }
+
+  void add_json(CLI::App* verb) override {
     verb->add_flag_callback(
         "--json", [this] { form_ = OutputForm::kJson; },
         "One JSON object on standard output, everything else on standard error");
   }
 
   /// What is left over of the arguments is named by parse(), in our words.
-  void prepare(CLI::App* verb, std::function<void()> run) {
+  void prepare(CLI::App* verb, std::function<int()> run) override {
     verb->set_help_flag("-h,--help", "Print this help");
     verb->allow_extras();
     verb->require_subcommand(0, 1);
@@ -212,10 +214,12 @@ class CommandLine {
     }
   }
 
+  /// "a", "a or b", "a, b or c".
   static std::string verbs_of(const CLI::App& app) {
+    const std::vector<const CLI::App*> verbs = app.get_subcommands({});
     std::string names;
-    for (const CLI::App* verb : app.get_subcommands({})) {
-      names += (names.empty() ? "" : " or ") + verb->get_name();
+    for (std::size_t i = 0; i < verbs.size(); ++i) {
+      names += (i == 0 ? "" : i + 1 == verbs.size() ? " or " : ", ") + verbs[i]->get_name();
     }
     return names;
   }
@@ -233,12 +237,12 @@ class CommandLine {
 
   std::ostream& out_;
   std::ostream& err_;
-  CLI::App app_{"Checks and measures this machine for plans of tile-synchronised kernels.",
+  CLI::App app_{"Runs language models through separately launched kernels that overlap on tiles.",
                 kCommand};
   OutputForm form_ = OutputForm::kTable;
   DoctorOptions doctor_;
   BenchSyncOptions bench_sync_;
-  std::map<const CLI::App*, std::function<void()>> verbs_;
+  std::map<const CLI::App*, std::function<int()>> verbs_;
 };
 
 }  // namespace

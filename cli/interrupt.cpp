@@ -12,6 +12,8 @@ namespace {
 // A signal handler takes no argument of ours: what it looks at has to be global.
 std::atomic<int> num_sections{0};
 std::atomic<bool> interrupt_pending{false};
+std::atomic<bool> catching{false};
+std::atomic<bool> caught{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 [[noreturn]] void leave() {
@@ -23,6 +25,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 }
 
 void on_interrupt(int /*signal*/) {
+  if (catching && !caught.exchange(true)) return;
   interrupt_pending = true;
   if (num_sections == 0) leave();
 }
@@ -45,6 +48,19 @@ UninterruptedSection::~UninterruptedSection() {
   // The handler sets the flag, then reads the count; here the count falls before the flag is read:
   // at least one of the two sees the other.
   if (--num_sections == 0 && interrupt_pending) leave();
+}
+
+CaughtInterrupt::CaughtInterrupt() {
+  caught = false;
+  catching = true;
+}
+
+CaughtInterrupt::~CaughtInterrupt() {
+  catching = false;
+}
+
+bool CaughtInterrupt::happened() const noexcept {
+  return caught;
 }
 
 }  // namespace tileweave::cli

@@ -22,4 +22,16 @@ class UninterruptedSection {
   UninterruptedSection& operator=(const UninterruptedSection&) = delete;
 };
 
+/// While one lives, the first SIGINT is only remembered (a second one leaves as above): for verbs
+/// that end what they are doing and then say what they have.
+class CaughtInterrupt {
+ public:
+  CaughtInterrupt();
+  ~CaughtInterrupt();
+  CaughtInterrupt(const CaughtInterrupt&) = delete;
+  CaughtInterrupt& operator=(const CaughtInterrupt&) = delete;
+
+  bool happened() const noexcept;
+};
+
 }  // namespace tileweave::cli

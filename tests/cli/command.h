@@ -27,6 +27,8 @@ class Command {
 
   /// Where standard output goes instead of being collected.
   Command& out_to(const std::string& file);
+  /// Where standard input comes from; nowhere unless given.
+  Command& in_from(const std::string& file);
   void start(StartedWith interrupt = StartedWith::kDefaultInterrupt);
   /// Returns once the process handles SIGINT itself; throws Error after `kPatience`.
   void wait_until_it_handles_interrupts() const;
@@ -41,6 +43,7 @@ class Command {
   std::filesystem::path folder_;
   std::string out_file_;
   std::string err_file_;
+  std::string in_file_ = "/dev/null";
   pid_t pid_ = -1;
 };
 

@@ -66,6 +66,11 @@ Command& Command::out_to(const std::string& file) {
   return *this;
 }
 
+Command& Command::in_from(const std::string& file) {
+  in_file_ = file;
+  return *this;
+}
+
 void Command::start(StartedWith interrupt) {
   std::vector<char*> argv = {const_cast<char*>(TW_COMMAND)};
   for (std::string& argument : arguments_) argv.push_back(argument.data());
@@ -74,6 +79,8 @@ void Command::start(StartedWith interrupt) {
   pid_ = ::fork();
   if (pid_ < 0) throw Error("start the command", "a child process");
   if (pid_ > 0) return;
+  const int in = ::open(in_file_.c_str(), O_RDONLY);
+  if (in < 0 || ::dup2(in, STDIN_FILENO) < 0) ::_exit(99);
   redirect(STDOUT_FILENO, out_file_.c_str());
   redirect(STDERR_FILENO, err_file_.c_str());
   ::signal(SIGINT, interrupt == StartedWith::kIgnoredInterrupt ? SIG_IGN : SIG_DFL);

@@ -80,10 +80,12 @@ TEST(Command, RefusesSenselessArgumentsInOneSentenceThatNamesThemAndTheHelp) {
     std::string help;
   };
   const std::vector<Case> cases = {
-      {{}, "doctor or bench", "tileweave --help"},
+      {{},
+       "doctor, bench, info, generate, chat, logits, tokenize, check or trace",
+       "tileweave --help"},
       {{"frobnicate"}, "`frobnicate`", "tileweave --help"},
       {{"--frobnicate"}, "`--frobnicate`", "tileweave --help"},
-      {{"bench"}, "sync", "tileweave bench --help"},
+      {{"bench"}, "sync or decode", "tileweave bench --help"},
       {{"bench", "speed"}, "`speed`", "tileweave bench --help"},
       {{"doctor", "--cure"}, "`--cure`", "tileweave doctor --help"},
       {{"doctor", "twice"}, "`twice`", "tileweave doctor --help"},

@@ -72,7 +72,7 @@ ChatTemplate open_chat_template(const std::string& directory) {
               "a file chat_template.jinja, or chat_template in tokenizer_config.json", "neither");
 }
 
-SpecialTokens open_special_tokens(const std::string& directory) {
+ChatTokens open_chat_tokens(const std::string& directory) {
   const std::filesystem::path path = std::filesystem::path(directory) / "tokenizer_config.json";
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return {};

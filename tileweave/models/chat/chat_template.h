@@ -70,13 +70,13 @@ class ChatTemplate {
 /// tokenizer_config.json (a string, or a list of {name, template} of which "default" is taken).
 ChatTemplate open_chat_template(const std::string& directory);
 
-struct SpecialTokens {
+struct ChatTokens {
   std::string bos_token;  // empty: none
   std::string eos_token;
 };
 
 /// bos_token and eos_token of a model directory's tokenizer_config.json, strings or {content: ...}
 /// objects. Both empty when there is no such file.
-SpecialTokens open_special_tokens(const std::string& directory);
+ChatTokens open_chat_tokens(const std::string& directory);
 
 }  // namespace tileweave

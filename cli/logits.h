@@ -1,0 +1,22 @@
+// `tileweave logits`: logits of every position of a sequence, as a safetensors file.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "cli/model_choice.h"
+#include "cli/output_form.h"
+
+namespace tileweave::cli {
+
+struct LogitsOptions {
+  ModelChoice choice;
+  std::string ids;     // "1,2,3", or
+  std::string prompt;  // text, special tokens added
+  std::string out;     // one F32 tensor `logits`, (tokens, vocabulary)
+  OutputForm form = OutputForm::kTable;
+};
+
+int write_logits(const LogitsOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace tileweave::cli

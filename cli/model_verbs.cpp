@@ -1,0 +1,329 @@
+#include "cli/model_verbs.h"
+
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "cli/bench_decode.h"
+#include "cli/chat.h"
+#include "cli/check.h"
+#include "cli/generate.h"
+#include "cli/info.h"
+#include "cli/logits.h"
+#include "cli/tokenize.h"
+#include "cli/trace_model.h"
+
+namespace tileweave::cli {
+namespace {
+
+constexpr const char* kModelHelp =
+    "Directory of a Hugging Face model, or org/name in the Hugging Face cache";
+
+void add_model(CLI::App* verb, std::string& model) {
+  verb->add_option("--model", model, kModelHelp)->required()->type_name("DIR");
+}
+
+template <class T>
+void add_words(CLI::App* verb, const char* name, T& value, const std::map<std::string, T>& words,
+               const std::string& help) {
+  std::string names, usual;
+  for (const auto& [word, meaning] : words) {
+    names += (names.empty() ? "" : "|") + word;
+    if (meaning == value) usual = word;
+  }
+  verb->add_option_function<std::string>(
+          name, [&value, words](const std::string& word) { value = words.at(word); }, help)
+      ->check(CLI::IsMember(words))
+      ->type_name(names)
+      ->default_str(usual);
+}
+
+void add_choice(CLI::App* verb, ModelChoice& choice) {
+  add_model(verb, choice.model);
+  verb->add_option("--device", choice.device,
+                   "cpu or cuda; unless given, cuda where it can be used, else cpu")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  add_words<Mode>(verb, "--mode", choice.mode,
+                  {{"serial", Mode::kSerial}, {"overlap", Mode::kOverlap}},
+                  "How kernels follow one another");
+  add_words<Submit>(verb, "--submit", choice.submit,
+                    {{"eager", Submit::kEager}, {"graph", Submit::kGraph}},
+                    "Launch by launch, or a recorded plan");
+  add_words<Granularity>(verb, "--granularity", choice.granularity,
+                         {{"ops", Granularity::kOps}, {"stages", Granularity::kStages}},
+                         "Every operator a kernel, or small ones inside large ones");
+  verb->add_option("--streams", choice.num_streams, "Internal streams of the plan")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+}
+
+void add_sampling(CLI::App* verb, SamplingParams& sampling) {
+  verb->add_option("--temperature", sampling.temperature, "0: the most likely token")
+      ->capture_default_str();
+  verb->add_option("--top-k", sampling.top_k, "Only the k most likely tokens; 0: all")
+      ->capture_default_str();
+  verb->add_option("--top-p", sampling.top_p, "Only the most likely tokens up to this sum")
+      ->capture_default_str();
+  verb->add_option("--min-p", sampling.min_p, "Only tokens of at least this share of the likeliest")
+      ->capture_default_str();
+  verb->add_option("--repetition-penalty", sampling.repetition_penalty,
+                   "Above 1: tokens seen before become less likely")
+      ->capture_default_str();
+  verb->add_option("--seed", sampling.seed, "Of the random numbers")->capture_default_str();
+}
+
+constexpr const char* kGenerateHelp = R"(
+--prompt adds the tokenizer's special tokens and no chat template; --chat applies the template.
+--ids are taken as they are. Repeated, they make one batch. The text streams to standard output,
+times go to standard error; with --json standard output holds one object with `ids` (new tokens),
+`text` and `timings`, or `sequences` for a batch. Ctrl-C ends the reply (exit status 130).
+
+Examples:
+  tileweave generate --model DIR --chat --prompt "Why is the sky blue?"
+  tileweave generate --model DIR --prompt "Once upon a time" --temperature 0.8 --top-p 0.95 --seed 7
+  tileweave generate --model DIR --ids 1,2,3 --max-new-tokens 32 --ignore-eos --json
+  tileweave generate --model DIR --prompt A --prompt B --mode serial)";
+
+void add_generate(VerbHost& host) {
+  auto options = std::make_shared<GenerateOptions>();
+  CLI::App* verb = host.app().add_subcommand("generate", "Continues prompts");
+  verb->footer(kGenerateHelp);
+  add_choice(verb, options->choice);
+  CLI::Option* prompt = verb->add_option("--prompt", options->prompts, "Text; may be repeated")
+                            ->type_name("TEXT")
+                            ->take_all()
+                            ->expected(1)
+                            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::Option* ids = verb->add_option("--ids", options->ids, "Token ids: 1,2,3; may be repeated")
+                         ->type_name("IDS")
+                         ->expected(1)
+                         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  prompt->excludes(ids);
+  verb->add_flag_callback(
+      "--chat", [options] { options->form_of_prompt = PromptForm::kChat; },
+      "Prompts are messages to which the model's chat template is applied");
+  verb->add_option("--system", options->system, "System message, with --chat")->type_name("TEXT");
+  verb->add_option("--max-new-tokens", options->max_new_tokens, "Longest reply")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_sampling(verb, options->sampling);
+  verb->add_flag_callback(
+      "--ignore-eos", [options] { options->eos = StopAtEos::kIgnore; },
+      "Goes on after an end-of-sequence token");
+  verb->add_option("--timeline", options->timeline, "HTML page of the last step")
+      ->type_name("FILE");
+  verb->add_option("--trace", options->trace, "Perfetto trace of the last step")->type_name("FILE");
+  host.add_json(verb);
+  host.prepare(verb, [&host, options, prompt, ids] {
+    if (prompt->count() == 0 && ids->count() == 0) {
+      throw UsageError("--prompt or --ids is missing", "tileweave generate");
+    }
+    if (options->form_of_prompt == PromptForm::kChat && ids->count() != 0) {
+      throw UsageError("--chat needs --prompt, not --ids", "tileweave generate");
+    }
+    options->form = host.form();
+    return generate_text(*options, host.out(), host.err());
+  });
+}
+
+constexpr const char* kChatHelp = R"(
+One message per line; the reply streams. Ctrl-C ends the reply, Ctrl-D or an empty line the
+conversation.
+
+Examples:
+  tileweave chat --model DIR
+  echo "Name three rivers." | tileweave chat --model DIR)";
+
+void add_chat(VerbHost& host) {
+  auto options = std::make_shared<ChatVerbOptions>();
+  CLI::App* verb = host.app().add_subcommand("chat", "A conversation");
+  verb->footer(kChatHelp);
+  add_choice(verb, options->choice);
+  verb->add_option("--system", options->system, "System message")->type_name("TEXT");
+  verb->add_option("--max-new-tokens", options->max_new_tokens, "Longest reply")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--context", options->context,
+                   "Tokens of the whole conversation; 0: 4096, or what the model allows")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_sampling(verb, options->sampling);
+  host.prepare(verb, [&host, options] { return chat(*options, std::cin, host.out(), host.err()); });
+}
+
+constexpr const char* kLogitsHelp = R"(
+The file holds one F32 tensor `logits`, (tokens, vocabulary).
+
+Examples:
+  tileweave logits --model DIR --ids 1,2,3 --out logits.safetensors)";
+
+void add_logits(VerbHost& host) {
+  auto options = std::make_shared<LogitsOptions>();
+  CLI::App* verb = host.app().add_subcommand("logits", "Logits of every position, as a file");
+  verb->footer(kLogitsHelp);
+  add_choice(verb, options->choice);
+  CLI::Option* ids = verb->add_option("--ids", options->ids, "Token ids: 1,2,3")->type_name("IDS");
+  CLI::Option* prompt = verb->add_option("--prompt", options->prompt, "Text")->type_name("TEXT");
+  prompt->excludes(ids);
+  verb->add_option("--out", options->out, "File to write")->required()->type_name("FILE");
+  host.add_json(verb);
+  host.prepare(verb, [&host, options, ids, prompt] {
+    if (prompt->count() == 0 && ids->count() == 0) {
+      throw UsageError("--ids or --prompt is missing", "tileweave logits");
+    }
+    options->form = host.form();
+    return write_logits(*options, host.out(), host.err());
+  });
+}
+
+constexpr const char* kTokenizeHelp = R"(
+Needs tokenizer.json only. A file's bytes are taken as they are, its last line break included.
+
+Examples:
+  tileweave tokenize --model DIR --text "Hello, world"
+  tileweave tokenize --model DIR --text-file story.txt --no-special --json
+  tileweave tokenize --model DIR --ids 1,2,3)";
+
+void add_tokenize(VerbHost& host) {
+  auto options = std::make_shared<TokenizeOptions>();
+  CLI::App* verb = host.app().add_subcommand("tokenize", "Token ids of a text, or back");
+  verb->footer(kTokenizeHelp);
+  add_model(verb, options->model);
+  CLI::Option* text = verb->add_option("--text", options->text, "Text")->type_name("TEXT");
+  CLI::Option* file = verb->add_option("--text-file", options->text_file, "File; -: standard input")
+                          ->type_name("FILE");
+  CLI::Option* ids = verb->add_option("--ids", options->ids, "Token ids to decode: 1,2,3");
+  text->excludes(file)->excludes(ids);
+  file->excludes(ids);
+  verb->add_flag_callback(
+      "--no-special", [options] { options->special = SpecialTokens::kNone; },
+      "Without the tokens that the tokenizer adds around a text");
+  host.add_json(verb);
+  host.prepare(verb, [&host, options, text, file, ids] {
+    if (text->count() + file->count() + ids->count() == 0) {
+      throw UsageError("--text, --text-file or --ids is missing", "tileweave tokenize");
+    }
+    options->form = host.form();
+    return tokenize(*options, host.out());
+  });
+}
+
+constexpr const char* kInfoHelp = R"(
+Examples:
+  tileweave info --model DIR
+  tileweave info --model org/name --context 32768 --json)";
+
+void add_info(VerbHost& host) {
+  auto options = std::make_shared<InfoOptions>();
+  CLI::App* verb = host.app().add_subcommand("info", "What a model is, before it is loaded");
+  verb->footer(kInfoHelp);
+  add_model(verb, options->model);
+  verb->add_option("--context", options->context, "Tokens that the memory is estimated for")
+      ->capture_default_str();
+  host.add_json(verb);
+  host.prepare(verb, [&host, options] {
+    options->form = host.form();
+    return info(*options, host.out());
+  });
+}
+
+constexpr const char* kCheckHelp = R"(
+Examples:
+  tileweave check --model DIR                 a decode step
+  tileweave check --model DIR --rows 64       a step with 64 rows of prompts
+  tileweave check --model DIR --batch 8 --granularity stages --json)";
+
+void add_check(VerbHost& host) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* verb = host.app().add_subcommand("check", "The verdict on a step's plan, edge by edge");
+  verb->footer(kCheckHelp);
+  add_choice(verb, options->choice);
+  verb->add_option("--batch", options->batch, "Sequences")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  verb->add_option("--rows", options->rows, "Tokens of the step; unless given one per sequence")
+      ->check(CLI::Range(1, 4096));
+  host.add_json(verb);
+  host.prepare(verb, [&host, options] {
+    options->form = host.form();
+    return check(*options, host.out(), host.err());
+  });
+}
+
+constexpr const char* kTraceHelp = R"(
+Examples:
+  tileweave trace --model DIR
+  tileweave trace --model DIR --mode serial --timeline serial.html --trace serial.json)";
+
+void add_trace(VerbHost& host) {
+  auto options = std::make_shared<TraceOptions>();
+  CLI::App* verb = host.app().add_subcommand("trace", "A decode step as a timeline");
+  verb->footer(kTraceHelp);
+  add_choice(verb, options->choice);
+  verb->add_option("--batch", options->batch, "Sequences")
+      ->check(CLI::Range(1, 128))
+      ->capture_default_str();
+  verb->add_option("--context", options->context, "Tokens before the step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--timeline", options->timeline, "HTML page to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  verb->add_option("--trace", options->trace, "Perfetto trace to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  host.add_json(verb);
+  host.prepare(verb, [&host, options] {
+    options->form = host.form();
+    return trace_model(*options, host.out(), host.err());
+  });
+}
+
+constexpr const char* kBenchDecodeHelp = R"(
+Steps of `serial` and `overlap` alternate with a read of 1 GiB by as many threads, which is the
+ceiling: a step reads all weights once.
+
+Examples:
+  tileweave bench decode --model DIR
+  tileweave bench decode --model DIR --batch 8 --granularity stages --json)";
+
+void add_bench_decode(VerbHost& host) {
+  auto options = std::make_shared<BenchDecodeOptions>();
+  CLI::App* bench = host.app().get_subcommand("bench");
+  CLI::App* verb = bench->add_subcommand("decode", "Tokens per second, serial against overlap");
+  verb->footer(kBenchDecodeHelp);
+  add_choice(verb, options->choice);
+  verb->remove_option(verb->get_option("--mode"));
+  verb->add_option("--batch", options->batch, "Sequences")
+      ->check(CLI::Range(1, 128))
+      ->capture_default_str();
+  verb->add_option("--context", options->context, "Tokens before the first measured step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--new-tokens", options->new_tokens, "Steps of a measurement")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_option("--repeat", options->repeat, "Measurements of each mode")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  host.add_json(verb);
+  host.prepare(verb, [&host, options] {
+    options->form = host.form();
+    return bench_decode(*options, host.out(), host.err());
+  });
+}
+
+}  // namespace
+
+void add_model_verbs(VerbHost& host) {
+  add_info(host);
+  add_generate(host);
+  add_chat(host);
+  add_logits(host);
+  add_tokenize(host);
+  add_check(host);
+  add_trace(host);
+  add_bench_decode(host);
+}
+
+}  // namespace tileweave::cli

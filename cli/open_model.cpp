@@ -1,0 +1,103 @@
+#include "cli/open_model.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+
+#include "cli/progress_bar.h"
+#include "tileweave/core/error.h"
+#include "tileweave/models/checkpoint/model_directory.h"
+#include "tileweave/models/dense_model.h"
+
+namespace tileweave::cli {
+
+ModelDescription read_description(const std::string& model) {
+  ModelDescription description{.directory = resolve_model(model)};
+  const std::filesystem::path folder(description.directory);
+  description.config = read_config((folder / "config.json").string());
+  description.generation = read_generation_config(
+      find_model_files(description.directory).generation_config, description.config);
+  return description;
+}
+
+std::optional<Tokenizer> find_tokenizer(const std::string& directory) {
+  const std::filesystem::path file = std::filesystem::path(directory) / "tokenizer.json";
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  return Tokenizer::open(file.string());
+}
+
+Tokenizer open_tokenizer(const std::string& directory) {
+  return Tokenizer::open((std::filesystem::path(directory) / "tokenizer.json").string());
+}
+
+std::unique_ptr<Device> open_model_device(const ModelChoice& choice, std::ostream& err) {
+  if (choice.device.empty() && cuda_usable()) {
+    try {
+      std::unique_ptr<Device> device = open_cuda_device();
+      add_dense_model_kernels(*device);
+      return device;
+    } catch (const Error& error) {
+      err << fmt::format("tileweave: note: the model runs on the CPU; {}\n", error.what());
+    }
+  }
+  return open_device(choice.device.empty() ? "cpu" : choice.device);
+}
+
+LoadedModel load_model(const ModelChoice& choice, DecoderOptions options, std::ostream& err) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadedModel model{.description = read_description(choice.model)};
+  options.run.mode = choice.mode;
+  options.run.submit = choice.submit;
+  options.granularity = choice.granularity;
+  options.num_streams = choice.num_streams;
+  options = resolved(options, model.description.config);
+  const Checkpoint checkpoint = Checkpoint::open(model.description.directory);
+  model.device = open_model_device(choice, err);
+  {
+    ProgressBar bar(err, "loading");
+    ModelWeights weights =
+        load_weights(*model.device, checkpoint, model.description.config,
+                     [&](std::size_t done, std::size_t in_all) { bar.update(done, in_all); });
+    model.decoder = std::make_unique<Decoder>(*model.device, model.description.config,
+                                              std::move(weights), options);
+  }
+  model.load_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return model;
+}
+
+std::vector<std::int32_t> eos_ids(const ModelDescription& description) {
+  std::vector<std::int32_t> ids;
+  for (const std::int64_t id : description.generation.eos_token_ids) {
+    ids.push_back(static_cast<std::int32_t>(id));
+  }
+  return ids;
+}
+
+ChatOptions chat_options(const std::string& directory) {
+  const ChatTokens tokens = open_chat_tokens(directory);
+  ChatOptions options;
+  options.bos_token = tokens.bos_token;
+  options.eos_token = tokens.eos_token;
+  return options;
+}
+
+std::vector<std::int32_t> parse_ids(const std::string& text) {
+  std::vector<std::int32_t> ids;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (true) {
+    std::int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || id < 0 || (next != end && *next != ',')) {
+      throw Error("read --ids", "token ids as in 1,2,3", "`" + text + "`");
+    }
+    ids.push_back(id);
+    if (next == end) return ids;
+    at = next + 1;
+  }
+}
+
+}  // namespace tileweave::cli

@@ -1,0 +1,311 @@
+// The verbs of language models as a user starts them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/interrupt.h"
+#include "tests/cli/command.h"
+#include "tests/cli/model_folder.h"
+#include "tileweave/models/checkpoint/safetensors.h"
+
+namespace tileweave::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+nlohmann::json json_of(const Words& arguments, int status = kSuccess) {
+  const CommandResult result = run(arguments);
+  EXPECT_EQ(result.status, status) << result.err;
+  const auto json = nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(json.is_object()) << result.out;
+  return json;
+}
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class ModelVerbs : public testing::Test {
+ protected:
+  ModelFolder folder_;
+  Words generate_ = {"generate", "--model",      folder_.path(), "--max-new-tokens",
+                     "6",        "--ignore-eos", "--json"};
+};
+
+TEST_F(ModelVerbs, GenerateGivesTheSameIdsInEveryModeSubmissionAndGranularity) {
+  const Words ids = with(generate_, {"--ids", "5,6,7,8"});
+  const nlohmann::json expected = json_of(ids);
+  EXPECT_EQ(expected.at("ids").size(), 6U);
+  EXPECT_EQ(expected.at("mode"), "overlap");
+  EXPECT_EQ(expected.at("submit"), "graph");
+  EXPECT_TRUE(expected.at("text").is_string());
+  EXPECT_GT(expected.at("timings").at("decode_tokens_per_second").get<double>(), 0);
+  for (const Words& more :
+       {Words{"--mode", "serial"}, Words{"--submit", "eager"}, Words{"--granularity", "stages"},
+        Words{"--streams", "1"}, Words{"--device", "cpu"}}) {
+    EXPECT_EQ(json_of(with(ids, more)).at("ids"), expected.at("ids")) << more[1];
+  }
+}
+
+TEST_F(ModelVerbs, GenerateTakesIdsVerbatimAndTextWithSpecialTokens) {
+  const nlohmann::json tokens =
+      json_of({"tokenize", "--model", folder_.path(), "--text", "Hello there", "--json"});
+  std::string ids;
+  for (const auto& id : tokens.at("ids")) {
+    ids += (ids.empty() ? "" : ",") + std::to_string(id.get<int>());
+  }
+  EXPECT_EQ(json_of(with(generate_, {"--prompt", "Hello there"})).at("ids"),
+            json_of(with(generate_, {"--ids", ids})).at("ids"));
+}
+
+TEST_F(ModelVerbs, RepeatedPromptsAreOneBatchWithTheIdsOfEachAlone) {
+  const nlohmann::json batch =
+      json_of(with(generate_, {"--prompt", "One", "--prompt", "A longer one, of many tokens"}));
+  ASSERT_EQ(batch.at("sequences").size(), 2U);
+  EXPECT_FALSE(batch.contains("ids"));
+  EXPECT_EQ(batch.at("sequences")[0].at("ids"),
+            json_of(with(generate_, {"--prompt", "One"})).at("ids"));
+  EXPECT_EQ(batch.at("sequences")[1].at("ids"),
+            json_of(with(generate_, {"--prompt", "A longer one, of many tokens"})).at("ids"));
+}
+
+TEST_F(ModelVerbs, TheChatTemplateIsAppliedWhenAskedFor) {
+  const nlohmann::json chat = json_of(with(generate_, {"--prompt", "Hi", "--chat"}));
+  EXPECT_EQ(chat.at("ids"),
+            json_of(with(generate_,
+                         {"--prompt", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"}))
+                .at("ids"));
+  EXPECT_NE(chat.at("ids"), json_of(with(generate_, {"--prompt", "Hi"})).at("ids"));
+}
+
+TEST_F(ModelVerbs, TextStreamsToStandardOutputAndTimesToStandardError) {
+  const CommandResult result = run({"generate", "--model", folder_.path(), "--prompt", "Hi",
+                                    "--max-new-tokens", "6", "--ignore-eos"});
+  EXPECT_EQ(result.status, kSuccess);
+  EXPECT_EQ(result.out,
+            json_of(with(generate_, {"--prompt", "Hi"})).at("text").get<std::string>() + "\n");
+  EXPECT_NE(result.err.find("tokens/s"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find('\x1b'), std::string::npos) << "no terminal, no control characters";
+}
+
+TEST_F(ModelVerbs, LogitsAreOneF32Tensor) {
+  const std::string file = folder_ / "logits.safetensors";
+  const CommandResult result =
+      run({"logits", "--model", folder_.path(), "--ids", "1,2,3", "--out", file});
+  EXPECT_EQ(result.status, kSuccess) << result.err;
+  const Safetensors logits = Safetensors::open(file);
+  ASSERT_EQ(logits.tensors().size(), 1U);
+  EXPECT_EQ(logits.tensors()[0].name, "logits");
+  EXPECT_EQ(logits.tensors()[0].dtype_name, "F32");
+  EXPECT_EQ(logits.tensors()[0].shape[0], 3);
+  // Greedy decoding takes the largest of the last row.
+  const StoredTensor& tensor = logits.tensors()[0];
+  const auto vocabulary = static_cast<std::size_t>(tensor.shape[1]);
+  std::vector<float> last(vocabulary);
+  std::memcpy(last.data(), tensor.bytes.data() + 2 * vocabulary * sizeof(float),
+              vocabulary * sizeof(float));
+  const auto largest = std::max_element(last.begin(), last.end()) - last.begin();
+  EXPECT_EQ(json_of(with(generate_, {"--ids", "1,2,3"})).at("ids")[0], largest);
+}
+
+TEST_F(ModelVerbs, TokenizeNeedsTheTokenizerAloneAndTakesBytesVerbatim) {
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer_config.json"}) {
+    fs::remove(folder_ / name);
+  }
+  const std::string text = "a line\r\n  and\tanother\n\n";
+  folder_.write("text.txt", text);
+  const nlohmann::json tokens = json_of({"tokenize", "--model", folder_.path(), "--text-file",
+                                         folder_ / "text.txt", "--no-special", "--json"});
+  EXPECT_EQ(tokens.at("text"), text);
+  std::string ids;
+  for (const auto& id : tokens.at("ids")) {
+    ids += (ids.empty() ? "" : ",") + std::to_string(id.get<int>());
+  }
+  EXPECT_EQ(run({"tokenize", "--model", folder_.path(), "--text", text, "--no-special"}).out,
+            ids + "\n");
+  EXPECT_EQ(run({"tokenize", "--model", folder_.path(), "--ids", ids}).out, text + "\n");
+}
+
+TEST_F(ModelVerbs, InfoAndCheckDescribeTheModel) {
+  const nlohmann::json info = json_of({"info", "--model", folder_.path(), "--json"});
+  EXPECT_EQ(info.at("architecture"), "LlamaForCausalLM");
+  EXPECT_GT(info.at("parameters").get<std::int64_t>(), 10'000);
+  EXPECT_EQ(info.at("memory").at("weights_bytes").get<std::int64_t>(),
+            2 * info.at("parameters").get<std::int64_t>());
+  EXPECT_NE(run({"info", "--model", folder_.path()}).out.find("KV cache"), std::string::npos);
+  fs::remove(folder_ / "model.safetensors");
+  const nlohmann::json check = json_of({"check", "--model", folder_.path(), "--json"});
+  EXPECT_EQ(check.at("ok"), true);
+  EXPECT_EQ(check.at("downgrades"), 0);
+  const std::string table = run({"check", "--model", folder_.path(), "--rows", "40"}).out;
+  EXPECT_NE(table.find("capacity"), std::string::npos) << table;
+}
+
+TEST_F(ModelVerbs, TraceWritesATimelineAndExposedTimes) {
+  const std::string page = folder_ / "deep/er/timeline.html";
+  const std::string trace = folder_ / "trace.json";
+  const nlohmann::json report =
+      json_of({"trace", "--model", folder_.path(), "--timeline", page, "--trace", trace, "--json"});
+  EXPECT_GT(report.at("makespan_ns").get<std::int64_t>(), 0);
+  EXPECT_GE(report.at("operators").size(), 8U);
+  EXPECT_GT(fs::file_size(page), 1000U);
+  EXPECT_GT(fs::file_size(trace), 1000U);
+}
+
+TEST_F(ModelVerbs, BenchDecodeComparesModesWithTheReadRate) {
+  const nlohmann::json report = json_of({"bench", "decode", "--model", folder_.path(), "--repeat",
+                                         "2", "--new-tokens", "2", "--context", "5", "--json"});
+  ASSERT_EQ(report.at("arms").size(), 2U);
+  EXPECT_GT(report.at("read_bytes_per_second").get<double>(), 1e8);
+  EXPECT_GT(report.at("arms")[1].at("tokens_per_second").get<double>(), 0);
+}
+
+TEST_F(ModelVerbs, ChatRepliesToEveryLine) {
+  folder_.write("talk", "Hello\nAnd more?\n");
+  Command command({"chat", "--model", folder_.path(), "--max-new-tokens", "4"});
+  command.in_from(folder_ / "talk");
+  command.start();
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.status, kSuccess) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '['), 2) << result.err;
+}
+
+TEST_F(ModelVerbs, ControlCEndsTheReplyAndKeepsWhatWasSaid) {
+  Command command({"generate", "--model", folder_.path(), "--prompt", "Hi", "--max-new-tokens",
+                   "100000", "--ignore-eos", "--json"});
+  folder_.edit("config.json", "\"max_position_embeddings\": 256",
+               "\"max_position_embeddings\": 100000");
+  command.start();
+  command.wait_until_it_handles_interrupts();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  command.interrupt();
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.status, kInterrupted);
+  if (!result.out.empty()) {  // it was past loading
+    const auto json = nlohmann::json::parse(result.out);
+    EXPECT_EQ(json.at("finish"), "stopped");
+  }
+}
+
+struct BadInput {
+  const char* name;
+  std::function<void(const ModelFolder&)> break_it;
+  Words arguments;
+  std::vector<std::string> says;
+};
+
+TEST_F(ModelVerbs, BadInputIsOneSentenceThatNamesIt) {
+  const std::string missing = folder_ / "missing";
+  const Words generate{"generate", "--prompt", "Hi"};
+  const auto nothing = [](const ModelFolder&) {};
+  const std::vector<BadInput> cases = {
+      {"no directory", nothing, {"info", "--model", missing}, {"missing"}},
+      {"empty prompt", nothing, {"generate", "--prompt", ""}, {"at least one token"}},
+      {"invalid UTF-8", nothing, {"generate", "--prompt", "a\xff"}, {"UTF-8", "byte 1"}},
+      {"id beyond the vocabulary", nothing, {"generate", "--ids", "1,99999"}, {"99999"}},
+      {"negative id", nothing, {"generate", "--ids", "-1"}, {"-1"}},
+      {"ids that are none", nothing, {"generate", "--ids", "1,,2"}, {"1,,2"}},
+      {"over-long prompt",
+       nothing,
+       {"generate", "--prompt", std::string(3000, 'x') + " " + std::string(3000, 'y')},
+       {"at most 255 tokens"}},
+      {"unwritable logits", nothing, {"logits", "--ids", "1", "--out", missing + "/a/b"}, {"a/b"}},
+      {"timeline is a folder", nothing, with(generate, {"--timeline", folder_.path()}), {"folder"}},
+      {"bad temperature", nothing, with(generate, {"--temperature", "-1"}), {"temperature"}},
+      {"bad top-p", nothing, with(generate, {"--top-p", "0"}), {"top_p"}},
+      {"no config",
+       [](const ModelFolder& f) { fs::remove(f / "config.json"); },
+       generate,
+       {"config.json"}},
+      {"no weights",
+       [](const ModelFolder& f) { fs::remove(f / "model.safetensors"); },
+       generate,
+       {"safetensors"}},
+      {"no tokenizer",
+       [](const ModelFolder& f) { fs::remove(f / "tokenizer.json"); },
+       generate,
+       {"tokenizer.json"}},
+      {"no template",
+       [](const ModelFolder& f) { fs::remove(f / "tokenizer_config.json"); },
+       with(generate, {"--chat"}),
+       {"chat_template"}},
+      {"weights cut short",
+       [](const ModelFolder& f) {
+         fs::resize_file(f / "model.safetensors", fs::file_size(f / "model.safetensors") - 5);
+       },
+       generate,
+       {"model.safetensors"}},
+      {"weights are a pointer",
+       [](const ModelFolder& f) {
+         f.write("model.safetensors",
+                 "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+       },
+       generate,
+       {"model.safetensors", "LFS"}},
+      {"unknown architecture",
+       [](const ModelFolder& f) { f.edit("config.json", "LlamaForCausalLM", "GPTNeoX"); },
+       generate,
+       {"GPTNeoX"}},
+      {"shape against config",
+       [](const ModelFolder& f) {
+         f.edit("config.json", "\"intermediate_size\": 48", "\"intermediate_size\": 64");
+       },
+       generate,
+       {"(48, 32)", "(64, 32)"}},
+      {"config cut short",
+       [](const ModelFolder& f) { f.write("config.json", f.read("config.json").substr(0, 40)); },
+       generate,
+       {"config.json"}},
+      {"broken template",
+       [](const ModelFolder& f) {
+         f.write("tokenizer_config.json", R"({"chat_template": "{% if %}"})");
+       },
+       with(generate, {"--chat"}),
+       {"template"}},
+      {"no prompt", nothing, {"generate"}, {"--prompt"}},
+      {"prompt and ids", nothing, {"generate", "--prompt", "a", "--ids", "1"}, {"--ids"}},
+      {"chat of ids", nothing, {"generate", "--chat", "--ids", "1"}, {"--chat"}},
+  };
+  for (const BadInput& bad : cases) {
+    SCOPED_TRACE(bad.name);
+    const ModelFolder folder;
+    bad.break_it(folder);
+    Words arguments = bad.arguments;
+    if (arguments[0] != "info") arguments = with(arguments, {"--model", folder.path()});
+    const CommandResult result = run(arguments);
+    EXPECT_TRUE(result.status == kFailure || result.status == kUsageError) << result.status;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    for (const std::string& part : bad.says) {
+      EXPECT_NE(result.err.find(part), std::string::npos) << part << " in " << result.err;
+    }
+    // With --json the one object says the same.
+    if (result.status == kFailure && arguments[0] == "generate") {
+      EXPECT_TRUE(json_of(with(arguments, {"--json"}), kFailure).contains("error"));
+    }
+  }
+}
+
+TEST_F(ModelVerbs, AFullDiskLeavesNoPartOfAFile) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this machine has no /dev/full";
+  Command command(with(generate_, {"--ids", "1,2"}));
+  command.out_to("/dev/full");
+  command.start();
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.status, kFailure);
+  EXPECT_NE(result.err.find("standard output cannot be written"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace tileweave::cli
