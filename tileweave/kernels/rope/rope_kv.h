@@ -1,14 +1,14 @@
 // RoPE with KV write: rotates query and key heads and writes this step's keys and values.
 //
 // qkv (T, (heads + 2 kv_heads) head_dim), q (T, heads head_dim), k_step and v_step (T, kv_heads
-// head_dim), all f32; positions and slots (T) i32, inv_freq (head_dim / 2) f32, constants. Pairs
-// (i, i + head_dim / 2) of a head turn by fp32(position) * inv_freq[i], cosine and sine times
-// attention_factor. Row t of k_step and v_step lies at row slots[t] of their address (a KV pool of
-// pool_rows rows); a slot outside the pool marks padding: nothing is written there, q gets zeros.
-// With q_norm and k_norm, heads pass RMSNorm first, with the bits of qk_norm. Kernel tiles of work
-// {m, g}, g a group of tile_kv_heads key heads with its query heads:
-//   qkv             slot 0     (tile_m, unit head_dim), unit = gcd(tile_kv_heads, kv_heads):
-//   several q, k_step, v_step  1, 2, 3  {m, g}: (tile_m, the group's heads head_dim), logical rows
+// head_dim), f32; positions, slots (T) i32 and inv_freq (head_dim / 2) f32 constants. Pairs (i,
+// i + head_dim / 2) turn by fp32(position) * inv_freq[i]. Row t of k_step and v_step lies at row
+// slots[t] of their address, a pool of pool_rows rows; a slot outside it marks padding: nothing is
+// written there, q gets zeros. With q_norm and k_norm heads pass RMSNorm first (bits of qk_norm).
+// Kernel tiles of work {m, g}, g: tile_kv_heads key heads and the query heads that share them:
+//   qkv     slot 0  (tile_m, unit head_dim), several; unit = gcd(tile_kv_heads, kv_heads)
+//   q       slot 1  {m, g}: (tile_m, query heads of the group head_dim)
+//   k_step  slot 2, v_step  slot 3  {m, g}: (tile_m, tile_kv_heads head_dim) of logical rows
 #pragma once
 
 #include <cstdint>
