@@ -92,7 +92,8 @@ TEST(Checkpoint, NamesWhatIsMissing) {
   expect_part(testing::refusal_of([&] { Checkpoint::open(folder.path("gone")); }), "gone");
   write_shards(folder);
   std::filesystem::remove(folder.path(kSecond));
-  expect_part(refusal_of(folder), "the shard " + kSecond + " with tensor \"c\", got no such file");
+  expect_part(refusal_of(folder),
+              "the shard \"" + kSecond + "\" with tensor \"c\", got no such file");
   std::filesystem::remove(folder.path(kIndex));
   expect_part(refusal_of(folder), kIndex);  // one shard alone is no model
   write_file(folder.path(kSecond), {"c"}, 2);
@@ -105,24 +106,24 @@ TEST(Checkpoint, NamesAStrayShard) {
   for (const char* name :
        {"model-00003-of-00003.safetensors", "part-1-of-2.safetensors", "model-copy.safetensors"}) {
     write_file(folder.path(name), {"d"}, 1);
-    expect_part(refusal_of(folder), std::string("the stray shard ") + name);
+    expect_part(refusal_of(folder), std::string("the stray shard \"") + name);
     std::filesystem::remove(folder.path(name));
   }
   write_file(folder.path("logits.safetensors"), {"d"}, 1);
   EXPECT_EQ(Checkpoint::open(folder.path()).find("d"), nullptr);
   write_file(folder.path("model.safetensors"), {"d"}, 1);
-  expect_part(refusal_of(folder), "model.safetensors and the stray shard " + kFirst);
+  expect_part(refusal_of(folder), "model.safetensors and the stray shard \"" + kFirst);
 }
 
 TEST(Checkpoint, NamesATensorThatIsNotWhereTheIndexSays) {
   const TemporaryFolder folder;
   write_shards(folder);
   write_file(folder.path(kSecond), {"d"}, 2);
-  expect_part(refusal_of(folder), "every tensor of " + kSecond + " in weight_map, got \"d\"");
+  expect_part(refusal_of(folder), "every tensor of \"" + kSecond + "\" in weight_map, got \"d\"");
   write_file(folder.path(kSecond), {"c", "b"}, 2);
-  expect_part(refusal_of(folder), "tensor \"b\" in " + kFirst + ", got one in " + kSecond);
+  expect_part(refusal_of(folder), "tensor \"b\" in \"" + kFirst + "\", got one in \"" + kSecond);
   write_file(folder.path(kSecond), {}, 2);
-  expect_part(refusal_of(folder), "tensor \"c\" in " + kSecond + ", got no such tensor");
+  expect_part(refusal_of(folder), "tensor \"c\" in \"" + kSecond + "\", got no such tensor");
 }
 
 TEST(Checkpoint, NamesWhatIsWrongWithTheIndex) {

@@ -128,6 +128,12 @@ TEST(JsonNode, NamesFileKeyAndValueOfAWrongType) {
 }
 
 TEST(JsonNode, KeepsSentencesShortAndPrintable) {
+  const JsonFile keys = JsonFile::parse(
+      "{\"a b\\u001b[31m\": {\"\": 1, \"" + std::string(10'000, 'k') + "\": 1}}", "a.json");
+  const JsonNode inner = keys.root().at("a b\x1b[31m");
+  EXPECT_EQ(refusal_of([&] { inner.at("").boolean(); }),
+            R"(read a.json: "a b\x1b[31m"."" to be true or false, got the number 1)");
+  EXPECT_LT(refusal_of([&] { inner.at(std::string(10'000, 'k')).boolean(); }).size(), 200u);
   const std::string text = "[\"" + std::string(10'000, 'x') + "\", \"\\u0007\\u009b\\\"\"]";
   const JsonFile file = JsonFile::parse(text, "a.json");
   EXPECT_LT(refusal_of([&] { file.root().element(0).boolean(); }).size(), 200u);

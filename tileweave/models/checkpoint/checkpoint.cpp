@@ -82,7 +82,7 @@ Checkpoint Checkpoint::open(const std::string& directory) {
                                     [](const std::string& name) { return is_shard_name(name); });
     if (shard != present.end()) {
       throw Error(operation, "one set of weights",
-                  std::string(kSingleFile) + " and the stray shard " + *shard);
+                  std::string(kSingleFile) + " and the stray shard " + in_quotes(*shard));
     }
     checkpoint.add(Safetensors::open((folder / kSingleFile).string()));
   } else if (fs::exists(folder / kIndexFile, ignored)) {
@@ -94,7 +94,7 @@ Checkpoint Checkpoint::open(const std::string& directory) {
                 "no *.safetensors file");
   } else {
     throw Error(operation, std::string(kIndexFile) + ", which says what each shard holds",
-                present[0] + (present.size() == 1 ? "" : " and others") + " without it");
+                in_quotes(present[0]) + (present.size() == 1 ? "" : " and others") + " without it");
   }
   return checkpoint;
 }
@@ -110,33 +110,34 @@ void Checkpoint::open_shards() {
   for (const std::string& name : safetensors_in(directory_)) {
     if (!shards.contains(name) && is_stray(name)) {
       throw Error(operation, "every shard of the directory in weight_map",
-                  "the stray shard " + name);
+                  "the stray shard " + in_quotes(name));
     }
   }
   for (const auto& [shard, tensor] : shards) {
     const fs::path path = folder / shard;
     std::error_code ignored;
     if (!fs::exists(path, ignored)) {
-      throw Error(operation, "the shard " + shard + " with tensor " + in_quotes(tensor),
+      throw Error(operation, "the shard " + in_quotes(shard) + " with tensor " + in_quotes(tensor),
                   "no such file in the directory");
     }
     Safetensors file = Safetensors::open(path.string());
     for (const StoredTensor& stored : file.tensors()) {
       const auto entry = shard_of.find(stored.name);
       if (entry == shard_of.end()) {
-        throw Error(operation, "every tensor of " + shard + " in weight_map",
+        throw Error(operation, "every tensor of " + in_quotes(shard) + " in weight_map",
                     in_quotes(stored.name) + ", which is not");
       }
       if (entry->second != shard) {
-        throw Error(operation, "tensor " + in_quotes(stored.name) + " in " + entry->second,
-                    "one in " + shard);
+        throw Error(operation,
+                    "tensor " + in_quotes(stored.name) + " in " + in_quotes(entry->second),
+                    "one in " + in_quotes(shard));
       }
     }
     add(std::move(file));
   }
   for (const auto& [tensor, shard] : shard_of) {
     if (find(tensor) == nullptr) {
-      throw Error(operation, "tensor " + in_quotes(tensor) + " in " + shard,
+      throw Error(operation, "tensor " + in_quotes(tensor) + " in " + in_quotes(shard),
                   "no such tensor in it");
     }
   }

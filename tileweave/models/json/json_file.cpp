@@ -93,6 +93,14 @@ class Builder final : public json::json_sax_t {
   std::string problem_;
 };
 
+// A key as part of a path: as it is, or in quotes when it is long or could not be printed.
+std::string path_part(std::string_view key) {
+  const bool is_plain =
+      !key.empty() && key.size() <= 80 &&
+      std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  return is_plain ? std::string(key) : in_quotes(key);
+}
+
 std::string number_text(double value) {
   return json(value).dump();
 }
@@ -132,7 +140,7 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   if (member == members.end() || member->second.is_null()) return std::nullopt;
   std::string path = path_;
   if (!path.empty()) path += '.';
-  path += key;
+  path += path_part(key);
   return JsonNode(document_, &member->second, std::move(path));
 }
 
