@@ -38,6 +38,16 @@ TEST(Coord, CeilDivDoesNotOverflowNearTheLimit) {
   static_assert(ceil_div(kMax, kMax - 1) == 2);
 }
 
+TEST(Coord, RefusesMoreValuesThanThereAreAxes) {
+  EXPECT_EQ((Coord{1, 2, 3, 4, 5}).num_axes, kMaxAxes);
+  try {
+    (void)Coord{1, 2, 3, 4, 5, 6};
+    FAIL() << "a sixth value was dropped";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "make a coordinate: at most 5 axes, got 6");
+  }
+}
+
 TEST(Box, IsEmptyWhenAnyAxisIs) {
   EXPECT_FALSE(box_of({1, 1}, {1, 1}).empty());
   EXPECT_TRUE(box_of({1, 1}, {1, 0}).empty());

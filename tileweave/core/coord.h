@@ -7,21 +7,31 @@
 // grid it indexes stands for zeros on the missing trailing axes, so a row tile of a matrix is {m}.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 
+#include "tileweave/core/error.h"
 #include "tileweave/core/target.h"
 
 namespace tileweave {
 
 inline constexpr int kMaxAxes = 5;
 
+[[noreturn]] inline void refuse_axes(std::size_t got) {
+  throw Error("make a coordinate", "at most " + std::to_string(kMaxAxes) + " axes",
+              std::to_string(got));
+}
+
 struct Coord {
   std::int64_t v[kMaxAxes] = {};
   int num_axes = 0;
 
   constexpr Coord() = default;
+  /// Throws Error for more than kMaxAxes values; does not compile in a constant expression.
   TW_HOST_DEVICE constexpr Coord(std::initializer_list<std::int64_t> values) {
+    TW_ON_HOST(if (values.size() > kMaxAxes) refuse_axes(values.size());)
     for (const std::int64_t value : values) {
       if (num_axes < kMaxAxes) v[num_axes++] = value;
     }

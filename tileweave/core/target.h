@@ -6,6 +6,7 @@
 // true while device code is compiled for sm_90 or later, where bulk copies and programmatic
 // dependent launch exist. TW_TSAN and TW_ASAN are true in builds under ThreadSanitizer and
 // AddressSanitizer, which have to be told of every switch between the emulated device's fibers.
+// TW_ON_HOST(...) is its argument in host code and nothing in device code, which cannot throw.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -18,8 +19,10 @@
 
 #if defined(__CUDA_ARCH__)
 #define TW_ROLLED_LOOP _Pragma("unroll 1")
+#define TW_ON_HOST(...)
 #else
 #define TW_ROLLED_LOOP
+#define TW_ON_HOST(...) __VA_ARGS__
 #endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
