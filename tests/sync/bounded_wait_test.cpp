@@ -50,8 +50,8 @@ class MissingArrival : public ::testing::Test {
     SyncContext<2> c{};
     c.header = device_.header(7, 3, deadline_ns);
     c.header.flags = flags | SyncHeader::kWaits;
-    c.operands[0] = input_.operand(consumer_);
-    c.operands[1] = output_.operand(consumer_);
+    c.set(0, input_.operand(consumer_));
+    c.set(1, output_.operand(consumer_));
     return c;
   }
   /// `num_blocks` blocks take the works of `consumer_` in turn; returns how many blocks went

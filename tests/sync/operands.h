@@ -12,42 +12,44 @@
 namespace tileweave::testing {
 
 /// An operand in closed form. `producer` gives the target of a waiting operand.
-inline OperandSync plain_operand(const Tiling& kernel, const Tiling& data, const Tiling& producer) {
-  OperandSync op{};
-  op.num_axes = kernel.shape.num_axes;
-  op.word_stride = 1;
-  op.base_stride = 1;
+inline OperandSlot plain_operand(const Tiling& kernel, const Tiling& data, const Tiling& producer) {
+  OperandSlot op{};
+  op.tiles.num_axes = kernel.shape.num_axes;
+  op.tiles.word_stride = 1;
+  op.tiles.base_stride = 1;
   constexpr std::int64_t kNarrow = std::int64_t{1} << 31;
-  for (int a = 0; a < op.num_axes; ++a) {
-    op.shape[a] = kernel.shape[a];
-    op.ktile[a] = kernel.tile[a];
-    op.dtile[a] = data.tile[a];
-    op.producer_ktile[a] = producer.tile[a];
-    for (const std::int64_t size : {op.shape[a], op.ktile[a], op.dtile[a], op.producer_ktile[a]}) {
-      if (size >= kNarrow) op.flags |= OperandSync::kWide;
+  for (int a = 0; a < op.tiles.num_axes; ++a) {
+    op.tiles.shape[a] = kernel.shape[a];
+    op.tiles.ktile[a] = kernel.tile[a];
+    op.tiles.dtile[a] = data.tile[a];
+    op.tiles.producer_ktile[a] = producer.tile[a];
+    for (const std::int64_t size :
+         {op.tiles.shape[a], op.tiles.ktile[a], op.tiles.dtile[a], op.tiles.producer_ktile[a]}) {
+      if (size >= kNarrow) op.sync.flags |= OperandSync::kWide;
     }
   }
-  op.flags |= OperandSync::kClosedFormTarget;
+  op.sync.flags |= OperandSync::kClosedFormTarget;
+  if (op.tiles.num_axes == 1) op.sync.flags |= OperandSync::kOneAxis;
   if (data.count() == 1) {
-    op.flags |= OperandSync::kSingleTile;
-    op.target = static_cast<std::uint32_t>(producer.count());
+    op.sync.flags |= OperandSync::kSingleTile;
+    op.sync.target = static_cast<std::uint32_t>(producer.count());
   }
   return op;
 }
 
 /// An operand whose map is a table; `map` and `targets` must outlive it.
-inline OperandSync table_operand(const TileMap& map, const std::vector<std::uint32_t>& targets) {
-  OperandSync op{};
-  op.num_axes = map.kernel_grid().num_axes;
-  op.word_stride = 1;
-  op.base_stride = 1;
-  for (int a = 0; a < op.num_axes; ++a) {
-    op.shape[a] = map.kernel_grid()[a];
-    op.ktile[a] = op.dtile[a] = op.producer_ktile[a] = 1;
+inline OperandSlot table_operand(const TileMap& map, const std::vector<std::uint32_t>& targets) {
+  OperandSlot op{};
+  op.tiles.num_axes = map.kernel_grid().num_axes;
+  op.tiles.word_stride = 1;
+  op.tiles.base_stride = 1;
+  for (int a = 0; a < op.tiles.num_axes; ++a) {
+    op.tiles.shape[a] = map.kernel_grid()[a];
+    op.tiles.ktile[a] = op.tiles.dtile[a] = op.tiles.producer_ktile[a] = 1;
   }
-  op.map_offsets = map.offsets().data();
-  op.map_tiles = map.tiles().data();
-  op.targets = targets.data();
+  op.tiles.map_offsets = map.offsets().data();
+  op.tiles.map_tiles = map.tiles().data();
+  op.tiles.targets = targets.data();
   return op;
 }
 
@@ -61,10 +63,10 @@ struct TestTensor {
         base(words),
         values(static_cast<std::size_t>(shape.volume()), 0) {}
 
-  OperandSync operand(const Tiling& kernel) {
-    OperandSync op = plain_operand(kernel, data, producer);
-    op.words = words.data();
-    op.base = base.data();
+  OperandSlot operand(const Tiling& kernel) {
+    OperandSlot op = plain_operand(kernel, data, producer);
+    op.sync.words = words.data();
+    op.sync.base = base.data();
     return op;
   }
   std::uint32_t target(std::int64_t tile) const {

@@ -90,7 +90,7 @@ class Program {
   ThreadGrid produce(TestTensor& words, int run) {
     SyncContext<1> context{};
     context.header = device_.header(0, 2);
-    context.operands[0] = words.operand(words.producer);
+    context.set(0, words.operand(words.producer));
     return {2, kLanes, [this, context, run](ThreadLane& lane) {
               SyncCta<Atomics, 1> sync(context, Atomics(lane));
               if (!sync.begin_cta()) return;
@@ -110,7 +110,7 @@ class Program {
     SyncContext<1> context{};
     context.header = device_.header(1, 2);
     context.header.flags = SyncHeader::kWaits;
-    context.operands[0] = words.operand(consumer_);
+    context.set(0, words.operand(consumer_));
     return {2, kLanes, [this, context, run](ThreadLane& lane) {
               SyncCta<Atomics, 1> sync(context, Atomics(lane));
               if (!sync.begin_cta()) return;

@@ -72,17 +72,17 @@ struct ModelledStatement {
 
 inline constexpr ModelledStatement kModelledStatements[] = {
     {"begin: lane 0 looks at the abort word", "sync/sync_cta.h",
-     "aborted_ = atomics_.lane() == 0 && atomics_.load_relaxed(h.abort) != 0;"},
+     "abort_ = atomics_.load_relaxed(h.abort);"},
     {"begin: a block that waits (consumers) agrees only there", "sync/sync_cta.h",
      "if ((h.flags & SyncHeader::kWaits) != 0) return true;"},
     {"begin: any other block (producers) agrees at once", "sync/sync_cta.h",
-     "if (!atomics_.barrier_or(aborted_)) return true;"},
+     "if (!atomics_.barrier_or(abort_ != 0)) return true;"},
     {"wait: the look of the beginning counts as a failure", "sync/sync_cta.h",
-     "bool failed = aborted_;"},
+     "if (abort_ != 0) return false;"},
     {"wait: a lane takes every num_lanes-th data tile", "sync/sync_cta.h",
      "for (std::int64_t i = atomics.lane(); i < walk.count; i += atomics.num_lanes()) {"},
     {"wait: a lane reads the base", "sync/sync_cta.h",
-     "const std::uint32_t base = op.base[tile * op.base_stride];"},
+     "const std::uint32_t base = op.base[tile * tiles.base_stride];"},
     {"wait: poll", "sync/wait.h", "seen = atomics.load_acquire(word, site.system_scope);"},
     {"wait: compare", "sync/wait.h", "if (reached(seen, site.base, site.target)) return true;"},
     {"wait: leave on the abort word", "sync/wait.h",
@@ -92,7 +92,7 @@ inline constexpr ModelledStatement kModelledStatements[] = {
      "const Ready ready(!atomics_.barrier_or(failed));"},
     {"signal: block barrier after the writes", "sync/sync_cta.h", "atomics_.barrier();"},
     {"signal: one release per data tile", "sync/sync_cta.h",
-     "atomics.add_release(op.words + walk.at(i) * op.word_stride, 1, system_scope);"},
+     "atomics.add_release(op.words + walk.at(i) * tiles.word_stride, 1, system_scope);"},
 };
 
 }  // namespace tileweave::testing

@@ -45,7 +45,7 @@ void for_my_share(const ThreadLane& lane, const TestTensor& tensor, const Box& b
 ThreadGrid start_producer(TestTensor& tensor, TestDevice& device, int run, std::uint32_t node) {
   SyncContext<1> context{};
   context.header = device.header(node, tensor.producer.count());
-  context.operands[0] = tensor.operand(tensor.producer);
+  context.set(0, tensor.operand(tensor.producer));
   return {static_cast<int>(tensor.producer.count()), kLanes,
           [&tensor, context, run](ThreadLane& lane) {
             SyncCta<AtomicsCpu, 1> sync(context, AtomicsCpu(lane));
@@ -78,13 +78,13 @@ void run_diamond_across(std::uint32_t start_count) {
     SyncContext<3> join{};
     join.header = device.header(2, z.producer.count());
     join.header.flags = SyncHeader::kWaits;
-    join.operands[0] = a.operand(read_a);
-    join.operands[1] = b.operand(read_b);
-    join.operands[2] = z.operand(z.producer);
+    join.set(0, a.operand(read_a));
+    join.set(1, b.operand(read_b));
+    join.set(2, z.operand(z.producer));
     SyncContext<1> last{};
     last.header = device.header(3, read_z.count());
     last.header.flags = SyncHeader::kWaits;
-    last.operands[0] = z.operand(read_z);
+    last.set(0, z.operand(read_z));
     // Consumers first: they must wait, not find everything ready.
     ThreadGrid d(static_cast<int>(read_z.count()), kLanes, [&, run](ThreadLane& lane) {
       SyncCta<AtomicsCpu, 1> sync(last, AtomicsCpu(lane));
@@ -181,7 +181,7 @@ TEST(SyncCta, OneLanePollsAndOneSignalsEachDataTileOfAnExtent) {
   Touches touches;
   SyncContext<1> context{};
   context.header = device.header(0, 1);
-  context.operands[0] = tensor.operand(kernel);
+  context.set(0, tensor.operand(kernel));
   ThreadGrid(1, 3, [&](ThreadLane& lane) {
     SyncCta<NotingAtomics, 1> sync(context, NotingAtomics(lane, tensor.words.data(), touches));
     ASSERT_TRUE(sync.begin_cta());
@@ -203,13 +203,13 @@ TEST(SyncCta, HonoursWordStrideSharedBaseAndStamps) {
   TestDevice device;
   SyncContext<1> context{};
   context.header = device.header(0, 4);
-  OperandSync& op = context.operands[0];
-  op = testing::plain_operand(kernel, data, kernel);
-  op.words = words.data();
-  op.word_stride = 8;
-  op.base = &base;
-  op.base_stride = 0;
-  op.stamps = stamps.data();
+  OperandSlot op = testing::plain_operand(kernel, data, kernel);
+  op.sync.words = words.data();
+  op.tiles.word_stride = 8;
+  op.sync.base = &base;
+  op.tiles.base_stride = 0;
+  op.sync.stamps = stamps.data();
+  context.set(0, op);
   ThreadGrid(4, kLanes, [&](ThreadLane& lane) {
     SyncCta<AtomicsCpu, 1> sync(context, AtomicsCpu(lane));
     ASSERT_TRUE(sync.begin_cta());

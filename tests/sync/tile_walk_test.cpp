@@ -44,16 +44,16 @@ struct GivenCuts {
 };
 
 template <class Maps>
-std::optional<std::string> check(const char* name, const OperandSync& op, const Tiling& kernel,
+std::optional<std::string> check(const char* name, const OperandSlot& op, const Tiling& kernel,
                                  const Relation& relation, const LaunchArgs& args = {}) {
   for (std::size_t k = 0; k < relation.data_of_kernel.size(); ++k) {
     const Coord tile = kernel.coord(static_cast<std::int64_t>(k));
-    if (list(Maps::walk(op, 0, tile, args)) != relation.data_of_kernel[k]) {
+    if (list(Maps::walk(op.sync, op.tiles, 0, tile, args)) != relation.data_of_kernel[k]) {
       return std::string(name) + " walk of kernel tile " + to_string(tile);
     }
   }
   for (std::size_t d = 0; d < relation.kernels_of_data.size(); ++d) {
-    if (Maps::target(op, 0, static_cast<std::int64_t>(d), args) !=
+    if (Maps::target(op.sync, op.tiles, 0, static_cast<std::int64_t>(d), args) !=
         relation.kernels_of_data[d].size()) {
       return std::string(name) + " target of data tile " + std::to_string(d);
     }
@@ -63,13 +63,13 @@ std::optional<std::string> check(const char* name, const OperandSync& op, const 
 
 /// Every device form against the enumerated relation, and against the host forms.
 std::optional<std::string> check_forms(const TwoCuts& cuts, const Relation& relation) {
-  const OperandSync plain = plain_operand(cuts.kernel, cuts.data, cuts.kernel);
+  const OperandSlot plain = plain_operand(cuts.kernel, cuts.data, cuts.kernel);
   if (auto wrong = check<ContextMaps>("plain", plain, cuts.kernel, relation)) return wrong;
-  OperandSync wide = plain;
-  wide.flags |= OperandSync::kWide;
+  OperandSlot wide = plain;
+  wide.sync.flags |= OperandSync::kWide;
   if (auto wrong = check<ContextMaps>("wide", wide, cuts.kernel, relation)) return wrong;
-  OperandSync unmarked = plain;  // without the short cut for tensors of one data tile
-  unmarked.flags &= ~OperandSync::kSingleTile;
+  OperandSlot unmarked = plain;  // without the short cut for tensors of one data tile
+  unmarked.sync.flags &= ~OperandSync::kSingleTile;
   if (auto wrong = check<ContextMaps>("unmarked", unmarked, cuts.kernel, relation)) return wrong;
 
   const TileMap map = TileMap::table_from(cuts.kernel.grid(), [&](const Coord& k) {
@@ -81,7 +81,7 @@ std::optional<std::string> check_forms(const TwoCuts& cuts, const Relation& rela
   for (std::int64_t d = 0; d < cuts.data.count(); ++d) {
     targets.push_back(static_cast<std::uint32_t>(target.of(TileSet::plain(cuts.data), d)));
   }
-  const OperandSync table = testing::table_operand(map, targets);
+  const OperandSlot table = testing::table_operand(map, targets);
   if (auto wrong = check<ContextMaps>("table", table, cuts.kernel, relation)) return wrong;
 
   GivenCuts::cuts = cuts;
@@ -105,7 +105,8 @@ TEST(TileWalkProperty, WideFormsAreExactForExtentsOver2To31) {
   for (std::uint64_t seed = 1; seed <= cases; ++seed) {
     Random random(seed + 9000000);
     const TwoCuts cuts = testing::random_large_cuts(random);
-    ASSERT_NE(plain_operand(cuts.kernel, cuts.data, cuts.kernel).flags & OperandSync::kWide, 0U);
+    ASSERT_NE(plain_operand(cuts.kernel, cuts.data, cuts.kernel).sync.flags & OperandSync::kWide,
+              0U);
     const auto wrong = check_forms(cuts, testing::relation_by_intervals(cuts.kernel, cuts.data));
     ASSERT_FALSE(wrong) << *wrong << "; seed " << seed << ": " << cuts.describe();
   }
@@ -121,7 +122,8 @@ TEST(TileWalkProperty, NarrowFormsAreExactUpToTheirLimit) {
     for (Tiling* cut : {&cuts.kernel, &cuts.data}) {
       cut->tile = {min64(limit, limit / random.in(1, 6) + random.in(-1, 1)), random.in(1, 5)};
     }
-    ASSERT_EQ(plain_operand(cuts.kernel, cuts.data, cuts.kernel).flags & OperandSync::kWide, 0U);
+    ASSERT_EQ(plain_operand(cuts.kernel, cuts.data, cuts.kernel).sync.flags & OperandSync::kWide,
+              0U);
     const auto wrong = check_forms(cuts, testing::relation_by_intervals(cuts.kernel, cuts.data));
     ASSERT_FALSE(wrong) << *wrong << "; seed " << seed << ": " << cuts.describe();
   }
@@ -129,31 +131,35 @@ TEST(TileWalkProperty, NarrowFormsAreExactUpToTheirLimit) {
 
 TEST(TileWalk, WalksNothingWhereATableListsNothing) {
   const TileMap map = TileMap::table({3}, {0, 2, 2, 3}, {4, 1, 0});
-  const OperandSync op = testing::table_operand(map, {});
-  EXPECT_EQ(list(ContextMaps::walk(op, 0, {0}, {})), (std::vector<std::int64_t>{4, 1}));
-  EXPECT_EQ(list(ContextMaps::walk(op, 0, {1}, {})), (std::vector<std::int64_t>{}));
-  EXPECT_EQ(list(ContextMaps::walk(op, 0, {2}, {})), (std::vector<std::int64_t>{0}));
+  const OperandSlot op = testing::table_operand(map, {});
+  EXPECT_EQ(list(ContextMaps::walk(op.sync, op.tiles, 0, {0}, {})),
+            (std::vector<std::int64_t>{4, 1}));
+  EXPECT_EQ(list(ContextMaps::walk(op.sync, op.tiles, 0, {1}, {})), (std::vector<std::int64_t>{}));
+  EXPECT_EQ(list(ContextMaps::walk(op.sync, op.tiles, 0, {2}, {})), (std::vector<std::int64_t>{0}));
 }
 
 TEST(TileWalk, TakesMissingTrailingAxesAsZero) {
   const Tiling kernel{{8, 8, 8}, {2, 8, 8}};
   const Tiling data{{8, 8, 8}, {3, 4, 8}};
-  const OperandSync op = plain_operand(kernel, data, kernel);
-  EXPECT_EQ(list(ContextMaps::walk(op, 0, {1}, {})), list(ContextMaps::walk(op, 0, {1, 0, 0}, {})));
+  const OperandSlot op = plain_operand(kernel, data, kernel);
+  EXPECT_EQ(list(ContextMaps::walk(op.sync, op.tiles, 0, {1}, {})),
+            list(ContextMaps::walk(op.sync, op.tiles, 0, {1, 0, 0}, {})));
 }
 
 TEST(TileWalk, TakesTheTargetFromTheTableElseAsMarkedFromTheGridsElseTheConstant) {
   const Tiling cut{{8}, {2}};
-  OperandSync op = plain_operand(cut, cut, cut);
-  EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 1U);
-  op.target = 5;
-  op.flags &= ~OperandSync::kClosedFormTarget;
-  EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 5U);
-  op.target = 0;
-  EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 0U) << "a constant may ask for no arrivals";
+  OperandSlot op = plain_operand(cut, cut, cut);
+  EXPECT_EQ(ContextMaps::target(op.sync, op.tiles, 0, 1, {}), 1U);
+  op.sync.target = 5;
+  op.sync.flags &= ~OperandSync::kClosedFormTarget;
+  EXPECT_EQ(ContextMaps::target(op.sync, op.tiles, 0, 1, {}), 5U);
+  op.sync.target = 0;
+  EXPECT_EQ(ContextMaps::target(op.sync, op.tiles, 0, 1, {}), 0U)
+      << "a constant may ask for no arrivals";
   const std::uint32_t targets[] = {7, 0, 9, 9};
-  op.targets = targets;
-  EXPECT_EQ(ContextMaps::target(op, 0, 1, {}), 0U) << "a table may ask for no arrivals";
+  op.tiles.targets = targets;
+  EXPECT_EQ(ContextMaps::target(op.sync, op.tiles, 0, 1, {}), 0U)
+      << "a table may ask for no arrivals";
 }
 
 /// A functor that speaks of rows alone on a grid of rows and columns.
@@ -168,11 +174,11 @@ struct RowsOnly {
 
 TEST(TileWalk, FunctorWithFewerAxesNamesTheSameTilesAsItsHostTwin) {
   const Tiling data{{8, 8}, {2, 4}};
-  const OperandSync op = plain_operand(data, data, data);
+  const OperandSlot op = plain_operand(data, data, data);
   const TileMap twin = TileMap::functor(
       {2}, data, [](const Coord& k, const LaunchArgs& args) { return RowsOnly::map(0, k, args); });
   for (std::int64_t k = 0; k < 2; ++k) {
-    EXPECT_EQ(list(FunctorMaps<RowsOnly>::walk(op, 0, {k}, {})), twin.tiles_of({k}));
+    EXPECT_EQ(list(FunctorMaps<RowsOnly>::walk(op.sync, op.tiles, 0, {k}, {})), twin.tiles_of({k}));
   }
 }
 

@@ -29,7 +29,7 @@ class TraceRecords : public ::testing::Test {
     c.header.records = records_.data();
     c.header.num_records = &num_records_;
     c.header.record_capacity = capacity;
-    c.operands[0] = tensor_.operand(tensor_.producer);
+    c.set(0, tensor_.operand(tensor_.producer));
     return c;
   }
   static void expect_in_order(const TileRecord& r) {

@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <span>
 
 namespace tileweave {
 namespace {
 
-static_assert(offsetof(SyncContext<1>, operands) == sizeof(SyncHeader),
-              "contexts are written as a header followed by operands");
+static_assert(offsetof(SyncContext<3>, operands) == sizeof(SyncHeader) &&
+                  offsetof(SyncContext<3>, tiles) == sizeof(SyncHeader) + 3 * sizeof(OperandSync) &&
+                  sizeof(SyncContext<3>) ==
+                      sizeof(SyncHeader) + 3 * (sizeof(OperandSync) + sizeof(OperandTiles)),
+              "contexts are written as a header, the operands' words and the operands' tiles");
 
 bool uniform(const std::vector<std::int64_t>& values) {
   return std::all_of(values.begin(), values.end(),
@@ -28,7 +32,7 @@ void set_axes(std::int64_t (&axes)[kMaxAxes], const Coord& values) {
   for (int a = 0; a < kMaxAxes; ++a) axes[a] = a < values.num_axes ? values[a] : 1;
 }
 
-bool is_wide(const OperandSync& op) {
+bool is_wide(const OperandTiles& op) {
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
   std::int64_t tiles = 1;
   for (int a = 0; a < op.num_axes; ++a) {
@@ -114,41 +118,43 @@ NodeSync SyncState::make_node(const NodeSpec& spec, const TensorTable& tensors) 
   return node;
 }
 
-OperandSync SyncState::operand(const ContextRequest& request, std::int32_t index,
+OperandSlot SyncState::operand(const ContextRequest& request, std::int32_t index,
                                const NodeSync& node, const TensorTable& tensors,
                                const std::map<TensorId, TensorSync>& tensor_syncs) {
   const OperandSpec& spec = request.spec->operands[static_cast<std::size_t>(index)];
   const Tensor& tensor = tensors[spec.tensor];
-  OperandSync op{};
-  op.num_axes = 1;
-  set_axes(op.shape, {});
-  set_axes(op.ktile, {});
-  set_axes(op.dtile, {});
-  set_axes(op.producer_ktile, {});
-  if (!tensor.tiled() || !request.live[static_cast<std::size_t>(index)]) return op;
+  OperandSlot slot{};
+  OperandSync& op = slot.sync;
+  OperandTiles& tiles = slot.tiles;
+  tiles.num_axes = 1;
+  set_axes(tiles.shape, {});
+  set_axes(tiles.ktile, {});
+  set_axes(tiles.dtile, {});
+  set_axes(tiles.producer_ktile, {});
+  if (!tensor.tiled() || !request.live[static_cast<std::size_t>(index)]) return slot;
 
   const TensorSync& sync = tensor_syncs.at(spec.tensor);
   const TileSet kernel = kernel_tiles_of(spec, tensor);
   const TileMap map = map_of(spec, tensor, request.spec->args);
   op.words = sync.counted.words;
   op.base = sync.counted.base;
-  op.word_stride = sync.counted.word_stride;
-  op.base_stride = sync.counted.base_stride;
+  tiles.word_stride = sync.counted.word_stride;
+  tiles.base_stride = sync.counted.base_stride;
   if (const auto stamps = node.stamps.find(index); stamps != node.stamps.end()) {
     op.stamps = stamps->second;
   }
 
   if (map.form() == MapForm::kTable) {
-    op.num_axes = map.kernel_grid().num_axes;
-    set_axes(op.shape, map.kernel_grid());
-    op.map_offsets = memory_.table(map.offsets());
-    op.map_tiles = memory_.table(map.tiles());
+    tiles.num_axes = map.kernel_grid().num_axes;
+    set_axes(tiles.shape, map.kernel_grid());
+    tiles.map_offsets = memory_.table(map.offsets());
+    tiles.map_tiles = memory_.table(map.tiles());
   } else {
     const Tiling& grid = map.form() == MapForm::kPlain ? map.kernel() : kernel.tiling();
-    op.num_axes = grid.shape.num_axes;
-    set_axes(op.shape, grid.shape);
-    set_axes(op.ktile, grid.tile);
-    set_axes(op.dtile, map.data().tile);
+    tiles.num_axes = grid.shape.num_axes;
+    set_axes(tiles.shape, grid.shape);
+    set_axes(tiles.ktile, grid.tile);
+    set_axes(tiles.dtile, map.data().tile);
   }
 
   // Target of a waiter: as given by hand, else what the producers make.
@@ -161,22 +167,23 @@ OperandSync SyncState::operand(const ContextRequest& request, std::int32_t index
       for (std::int64_t t = 0; t < tensor.tiles.count(); ++t) {
         table.push_back(target.of(tensor.tiles, t, request.spec->args));
       }
-      op.targets = memory_.table(narrow(table));
+      tiles.targets = memory_.table(narrow(table));
     }
   } else if (sync.targets == nullptr) {
     op.target = sync.target;
   } else if (sync.producer && map.form() == MapForm::kPlain) {
-    set_axes(op.producer_ktile, sync.producer->tile);
+    set_axes(tiles.producer_ktile, sync.producer->tile);
     op.flags |= OperandSync::kClosedFormTarget;
   } else {
-    op.targets = sync.targets;
+    tiles.targets = sync.targets;
   }
 
-  if (tensor.tiles.count() == 1 && map.form() != MapForm::kTable && op.targets == nullptr) {
+  if (tensor.tiles.count() == 1 && map.form() != MapForm::kTable && tiles.targets == nullptr) {
     op.flags |= OperandSync::kSingleTile;
   }
-  if (is_wide(op)) op.flags |= OperandSync::kWide;
-  return op;
+  if (tiles.num_axes == 1) op.flags |= OperandSync::kOneAxis;
+  if (is_wide(tiles)) op.flags |= OperandSync::kWide;
+  return slot;
 }
 
 std::vector<std::byte> SyncState::context(const ContextRequest& request, const NodeSync& node,
@@ -213,15 +220,22 @@ std::vector<std::byte> SyncState::context(const ContextRequest& request, const N
   const auto slots = static_cast<std::size_t>(num_sync_slots(spec));
   if (slots == 0) return to_bytes(h);
   std::vector<OperandSync> operands(slots);
+  std::vector<OperandTiles> tiles(slots);
   for (std::size_t i = 0; i < spec.operands.size(); ++i) {
-    const std::int32_t slot = spec.operands[i].sync_slot;
-    if (slot < 0) continue;
-    operands[static_cast<std::size_t>(slot)] =
+    if (spec.operands[i].sync_slot < 0) continue;
+    const auto at = static_cast<std::size_t>(spec.operands[i].sync_slot);
+    const OperandSlot slot =
         operand(request, static_cast<std::int32_t>(i), node, tensors, tensor_syncs);
+    operands[at] = slot.sync;
+    tiles[at] = slot.tiles;
   }
-  std::vector<std::byte> bytes(sizeof(SyncHeader) + slots * sizeof(OperandSync));
-  std::memcpy(bytes.data(), &h, sizeof h);
-  std::memcpy(bytes.data() + sizeof h, operands.data(), slots * sizeof(OperandSync));
+  std::vector<std::byte> bytes = to_bytes(h);
+  const auto append = [&bytes](const auto& values) {
+    const auto raw = std::as_bytes(std::span(values));
+    bytes.insert(bytes.end(), raw.begin(), raw.end());
+  };
+  append(operands);
+  append(tiles);
   return bytes;
 }
 

@@ -105,7 +105,7 @@ class SyncState {
   std::uint32_t read_word(const std::uint32_t* word) const;
 
  private:
-  OperandSync operand(const ContextRequest& request, std::int32_t index, const NodeSync& node,
+  OperandSlot operand(const ContextRequest& request, std::int32_t index, const NodeSync& node,
                       const TensorTable& tensors,
                       const std::map<TensorId, TensorSync>& tensor_syncs);
 

@@ -43,30 +43,39 @@ struct HangReport {
   std::uint64_t waited_ns;
 };
 
-/// Semaphores of one operand, and how its kernel tiles map to data tiles.
+/// Semaphores of one operand: what every wait and every signal reads.
 struct alignas(16) OperandSync {
   static constexpr std::uint32_t kSystemScope = 1;  // words shared with peers or library kernels
   static constexpr std::uint32_t kSingleTile = 2;   // one data tile, and a constant target
   static constexpr std::uint32_t kWide = 4;         // some extent or tile is 2^31 or more
   static constexpr std::uint32_t kClosedFormTarget = 8;  // from producer_ktile, else `target`
+  static constexpr std::uint32_t kOneAxis = 16;          // a kernel tile's coordinate is its number
 
-  // Read by every wait and signal: one constant-cache line.
-  std::uint32_t* words;          // data-tile semaphores; null: nothing to wait for or signal
-  const std::uint32_t* base;     // counts at the start of this run
-  std::uint32_t* stamps;         // arrivals per kernel tile, for hang reports; may be null
-  const std::uint32_t* targets;  // arrivals per data tile (table form), else null
-  std::uint32_t target;          // constant target
+  std::uint32_t* words;       // data-tile semaphores; null: nothing to wait for or signal
+  const std::uint32_t* base;  // counts at the start of this run
+  std::uint32_t* stamps;      // arrivals per kernel tile, for hang reports; may be null
+  std::uint32_t target;       // constant target
   std::uint32_t flags;
-  std::int32_t word_stride;  // words between neighbouring data tiles' semaphores
-  std::int32_t base_stride;  // the same for bases; 0: one base word for the whole tensor
-  // Read only where a tensor has several data tiles.
+};
+
+/// How an operand's kernel tiles map to data tiles: read only where a tensor has several of them.
+struct alignas(16) OperandTiles {
+  const std::uint32_t* targets;     // arrivals per data tile (table form), else null
   const std::int32_t* map_offsets;  // CSR table map, else null
   const std::int32_t* map_tiles;
+  std::int32_t word_stride;  // words between neighbouring data tiles' semaphores
+  std::int32_t base_stride;  // the same for bases; 0: one base word for the whole tensor
   std::int64_t shape[kMaxAxes];
   std::int64_t ktile[kMaxAxes];  // kernel tiles of this node (table map: 1, shape = kernel grid)
   std::int64_t dtile[kMaxAxes];  // data tiles of the tensor
   std::int64_t producer_ktile[kMaxAxes];  // closed-form target: kernel tiles of the producer
   std::int32_t num_axes;
+};
+
+/// All of one operand, as contexts are filled.
+struct OperandSlot {
+  OperandSync sync;
+  OperandTiles tiles;
 };
 
 /// A counter that blocks of one node share: last arriver of a split tile, queue of a claimed order.
@@ -85,31 +94,40 @@ struct alignas(16) SyncHeader {
   static constexpr std::uint32_t kCountBegun = 8;  // begin_cta counts this block as begun
   static constexpr std::uint32_t kWaits = 16;      // some operand polls: abort is looked at there
 
-  // Read by every block: one constant-cache line.
-  std::uint32_t flags;
-  std::uint32_t node;
-  std::uint32_t* abort;       // device word: non-zero asks every block to leave
-  std::uint32_t* begun;       // blocks of this node that have begun, since load or recover()
-  TileRecord* records;        // trace ring, or null
-  const std::int32_t* order;  // table order, else null
-  std::int64_t order_offset;  // rotation
-  std::int64_t num_works;
-  OrderForm order_form;
-  std::uint32_t rank;
   // Read by few.
   HangReport* report;
   std::uint64_t deadline_ns;   // longest wait; 0: none (quiescence is watched instead)
   CounterSync counter;         // words null when the node has none
   std::uint32_t* num_records;  // records claimed so far (may exceed the capacity: dropped)
   std::uint32_t record_capacity;
+  std::uint32_t rank;
   LaunchArgs args;
+  const std::int32_t* order;  // table order, else null
+  std::int64_t order_offset;  // rotation
+  std::int64_t num_works;
+  OrderForm order_form;
+  // Read by every block, and last: what follows are the operands' words.
+  std::uint32_t node;
+  TileRecord* records;   // trace ring, or null
+  std::uint32_t* begun;  // blocks of this node that have begun, since load or recover()
+  std::uint32_t* abort;  // device word: non-zero asks every block to leave
+  std::uint32_t flags;
 };
 
+/// The order matters: a kernel fetches its parameter by cache lines, each of which is a miss in
+/// every launch, some of them between the last arrival and the next signal. So what every block
+/// reads lies together: the end of the header, and the words of all operands after it.
 template <int kNumOperands>
 struct SyncContext {
   static constexpr int kOperands = kNumOperands;
   SyncHeader header;
   OperandSync operands[kNumOperands];
+  OperandTiles tiles[kNumOperands];
+
+  TW_HOST_DEVICE constexpr void set(int operand, const OperandSlot& slot) {
+    operands[operand] = slot.sync;
+    tiles[operand] = slot.tiles;
+  }
 };
 
 }  // namespace tileweave

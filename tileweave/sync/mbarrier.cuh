@@ -66,10 +66,10 @@ __device__ __forceinline__ void bulk_load(void* shared, const void* global, std:
 
 namespace tileweave {
 
-/// Waits for the phase of `parity`. False: the run is aborted (the phase may be incomplete).
-__device__ inline bool wait_mbarrier(std::uint64_t* barrier, std::uint32_t parity,
-                                     std::uint32_t stage, const SyncHeader& header) {
-  if (ptx::mbarrier_try_wait(barrier, parity)) return true;
+/// The part of wait_mbarrier that outlasts the first try: out of line, as in sync/wait.h.
+TW_NO_INLINE __device__ inline bool wait_mbarrier_long(std::uint64_t* barrier, std::uint32_t parity,
+                                                       std::uint32_t stage,
+                                                       const SyncHeader& header) {
   AtomicsCudaWarp atomics;
   WaitClock<AtomicsCudaWarp> clock;
   const WaitSite site{.kind = WaitKind::kMbarrier, .operand = 0, .tile = stage};
@@ -78,6 +78,13 @@ __device__ inline bool wait_mbarrier(std::uint64_t* barrier, std::uint32_t parit
     if (ptx::mbarrier_try_wait(barrier, parity)) return true;
     if (!clock.keep_waiting(atomics, site, 0, header)) return false;
   }
+}
+
+/// Waits for the phase of `parity`. False: the run is aborted (the phase may be incomplete).
+__device__ __forceinline__ bool wait_mbarrier(std::uint64_t* barrier, std::uint32_t parity,
+                                              std::uint32_t stage, const SyncHeader& header) {
+  if (ptx::mbarrier_try_wait(barrier, parity)) return true;
+  return wait_mbarrier_long(barrier, parity, stage, header);
 }
 
 }  // namespace tileweave

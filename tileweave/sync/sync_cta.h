@@ -40,18 +40,18 @@ class SyncCta {
   TW_HOST_DEVICE bool begin_cta() {
     const SyncHeader& h = context_.header;
     if ((h.flags & SyncHeader::kProgrammaticProducer) != 0) atomics_.launch_dependents();
-    if ((h.flags & SyncHeader::kCountBegun) != 0 && atomics_.lane() == 0) {
-      atomics_.add_relaxed(h.begun, 1);
+    // A relaxed look is enough: an aborted run's results are thrown away, this only saves time. A
+    // kernel that waits uses the answer at its first wait, so that the load's latency hides behind
+    // the kernel's prologue, and the first poll, instead of delaying every launch.
+    if (atomics_.lane() == 0) {
+      abort_ = atomics_.load_relaxed(h.abort);
+      if ((h.flags & SyncHeader::kCountBegun) != 0) atomics_.add_relaxed(h.begun, 1);
     }
     if (h.records != nullptr) record_ = open_record(atomics_, h, atomics_.block_index());
     atomics_.on_begin();
-    // A relaxed look is enough: an aborted run's results are thrown away, this only saves time. A
-    // kernel that waits uses the answer at its first wait, so that the load's latency hides behind
-    // the kernel's prologue instead of delaying every launch.
-    aborted_ = atomics_.lane() == 0 && atomics_.load_relaxed(h.abort) != 0;
     if ((h.flags & SyncHeader::kWaits) != 0) return true;
     // All lanes must agree, so one lane looks and the barrier spreads its answer.
-    if (!atomics_.barrier_or(aborted_)) return true;
+    if (!atomics_.barrier_or(abort_ != 0)) return true;
     // griddepcontrol.wait must run in every block of a programmatic consumer before it returns:
     // only then does the kernel after it inherit the order.
     if ((h.flags & SyncHeader::kProgrammaticConsumer) != 0) atomics_.grid_dependency_wait();
@@ -98,13 +98,11 @@ class SyncCta {
       return Ready(true);
     }
     if (record_ != nullptr && record_->wait_ns == 0) record_->wait_ns = atomics_.now_ns();
-    bool failed = aborted_;
+    bool failed = false;
     if (!is_plain_word(op)) {
-      failed = failed || !wait_tiles(atomics_, h, op, operand, ktile);
-    } else if (atomics_.lane() == 0 && !failed) {
-      const WaitSite site{
-          .operand = static_cast<std::uint32_t>(operand), .base = *op.base, .target = op.target};
-      failed = !wait_word(atomics_, op.words, site, h);
+      failed = abort_ != 0 || !wait_tiles(atomics_, h, op, context_.tiles[operand], operand, ktile);
+    } else if (atomics_.lane() == 0) {
+      failed = !wait_plain_word(op, operand);
     }
     // The barrier hands the polling lanes' acquires on to every lane of the group.
     const Ready ready(!atomics_.barrier_or(failed));
@@ -126,13 +124,15 @@ class SyncCta {
       // Orders every lane's writes before the releases below (cumulativity through the barrier).
       atomics_.barrier();
       if (!is_plain_word(op)) {
-        signal_tiles(atomics_, h, op, operand, ktile);
+        signal_tiles(atomics_, h, op, context_.tiles[operand], operand, ktile);
       } else if (atomics_.lane() == 0) {
         atomics_.add_release(op.words, 1, false);
       }
       // After the release: a stamp serves hang reports only and must not delay a waiter.
       if (op.stamps != nullptr && atomics_.lane() == 0) {
-        const std::int64_t k = op.num_axes == 1 ? ktile.v[0] : detail::kernel_tile_index(op, ktile);
+        const std::int64_t k = (op.flags & OperandSync::kOneAxis) != 0
+                                   ? ktile.v[0]
+                                   : detail::kernel_tile_index(context_.tiles[operand], ktile);
         atomics_.add_relaxed(op.stamps + k, 1);
       }
     }
@@ -184,36 +184,50 @@ class SyncCta {
     return (op.flags & kAsked) == OperandSync::kSingleTile;
   }
 
+  /// Lane 0's wait for one word. The loads of abort word, base and word are all on their way before
+  /// the first answer is needed: most waits begin long after the last arrival, or long before.
+  TW_HOST_DEVICE bool wait_plain_word(const OperandSync& op, int operand) {
+    const std::uint32_t base = *op.base;
+    const std::uint32_t seen = atomics_.load_acquire(op.words, false);
+    if (abort_ != 0) return false;
+    if (reached(seen, base, op.target)) return true;
+    const WaitSite site{
+        .operand = static_cast<std::uint32_t>(operand), .base = base, .target = op.target};
+    return wait_word(atomics_, op.words, site, context_.header);
+  }
+
   // Several data tiles: out of line, since the index arithmetic is long and a kernel whose tensors
   // have one data tile each would have to fetch around it in every launch. The references lead into
   // the kernel's parameter, which is why it should be __grid_constant__. Nothing else is passed by
   // reference: what has an address lives in local memory, and an acquire empties the L1 cache.
   TW_NO_INLINE TW_HOST_DEVICE static bool wait_tiles(Atomics atomics, const SyncHeader& h,
-                                                     const OperandSync& op, int operand,
+                                                     const OperandSync& op,
+                                                     const OperandTiles& tiles, int operand,
                                                      const Coord ktile) {
-    const TileWalk walk = Maps::walk(op, operand, ktile, h.args);
+    const TileWalk walk = Maps::walk(op, tiles, operand, ktile, h.args);
     TW_ROLLED_LOOP
     for (std::int64_t i = atomics.lane(); i < walk.count; i += atomics.num_lanes()) {
       const std::int64_t tile = walk.at(i);
-      const std::uint32_t base = op.base[tile * op.base_stride];
+      const std::uint32_t base = op.base[tile * tiles.base_stride];
       const WaitSite site{WaitKind::kSemaphore,
                           static_cast<std::uint32_t>(operand),
                           static_cast<std::uint32_t>(tile),
                           base,
-                          Maps::target(op, operand, tile, h.args),
+                          Maps::target(op, tiles, operand, tile, h.args),
                           (op.flags & OperandSync::kSystemScope) != 0};
-      if (!wait_word(atomics, op.words + tile * op.word_stride, site, h)) return false;
+      if (!wait_word(atomics, op.words + tile * tiles.word_stride, site, h)) return false;
     }
     return true;
   }
   TW_NO_INLINE TW_HOST_DEVICE static void signal_tiles(Atomics atomics, const SyncHeader& h,
-                                                       const OperandSync& op, int operand,
+                                                       const OperandSync& op,
+                                                       const OperandTiles& tiles, int operand,
                                                        const Coord ktile) {
     const bool system_scope = (op.flags & OperandSync::kSystemScope) != 0;
-    const TileWalk walk = Maps::walk(op, operand, ktile, h.args);
+    const TileWalk walk = Maps::walk(op, tiles, operand, ktile, h.args);
     TW_ROLLED_LOOP
     for (std::int64_t i = atomics.lane(); i < walk.count; i += atomics.num_lanes()) {
-      atomics.add_release(op.words + walk.at(i) * op.word_stride, 1, system_scope);
+      atomics.add_release(op.words + walk.at(i) * tiles.word_stride, 1, system_scope);
     }
   }
 
@@ -242,7 +256,7 @@ class SyncCta {
   Atomics atomics_;
   TileRecord* record_ = nullptr;  // of the current work, on lane 0 of a traced run
   bool has_work_ = false;         // set_work was called
-  bool aborted_ = false;          // lane 0: the run was aborted before this block began
+  std::uint32_t abort_ = 0;       // lane 0: the abort word when this block began
 };
 
 }  // namespace tileweave

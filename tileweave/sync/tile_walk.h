@@ -41,7 +41,7 @@ namespace detail {
 
 /// Walk of a span of a grid; Int is the width of the arithmetic.
 template <class Int>
-TW_HOST_DEVICE TileWalk walk_plain(const OperandSync& op, const Coord& ktile) {
+TW_HOST_DEVICE TileWalk walk_plain(const OperandTiles& op, const Coord& ktile) {
   TileWalk walk;
   walk.count = 1;
   walk.num_axes = op.num_axes;
@@ -65,7 +65,7 @@ TW_HOST_DEVICE TileWalk walk_plain(const OperandSync& op, const Coord& ktile) {
 
 /// Kernel tiles of the producer grid that meet one data tile.
 template <class Int>
-TW_HOST_DEVICE std::uint32_t target_plain(const OperandSync& op, std::int64_t data_tile) {
+TW_HOST_DEVICE std::uint32_t target_plain(const OperandTiles& op, std::int64_t data_tile) {
   Int rest = static_cast<Int>(data_tile);
   Int arrivals = 1;
   TW_ROLLED_LOOP
@@ -83,7 +83,7 @@ TW_HOST_DEVICE std::uint32_t target_plain(const OperandSync& op, std::int64_t da
 }
 
 /// Linear index of a kernel tile in its grid (a table map's own, else from shape and kernel tile).
-TW_NO_INLINE TW_HOST_DEVICE inline std::int64_t kernel_tile_index(const OperandSync& op,
+TW_NO_INLINE TW_HOST_DEVICE inline std::int64_t kernel_tile_index(const OperandTiles& op,
                                                                   const Coord ktile) {
   std::int64_t index = 0;
   TW_ROLLED_LOOP
@@ -102,29 +102,31 @@ struct ContextMaps {
   /// Operands marked kSingleTile, which need no map and have a constant target, are looked for.
   static constexpr PlainWords kPlain = PlainWords::kSome;
 
-  TW_HOST_DEVICE static TileWalk walk(const OperandSync& op, int /*operand*/, const Coord& ktile,
+  TW_HOST_DEVICE static TileWalk walk(const OperandSync& op, const OperandTiles& tiles,
+                                      int /*operand*/, const Coord& ktile,
                                       const LaunchArgs& /*args*/) {
     TileWalk walk;
     if ((op.flags & OperandSync::kSingleTile) != 0) {
       walk.count = 1;
-    } else if (op.map_offsets != nullptr) {
-      const std::int64_t k = detail::kernel_tile_index(op, ktile);
-      walk.entries = op.map_tiles + op.map_offsets[k];
-      walk.count = op.map_offsets[k + 1] - op.map_offsets[k];
+    } else if (tiles.map_offsets != nullptr) {
+      const std::int64_t k = detail::kernel_tile_index(tiles, ktile);
+      walk.entries = tiles.map_tiles + tiles.map_offsets[k];
+      walk.count = tiles.map_offsets[k + 1] - tiles.map_offsets[k];
     } else {
-      walk = (op.flags & OperandSync::kWide) != 0 ? detail::walk_plain<std::uint64_t>(op, ktile)
-                                                  : detail::walk_plain<std::uint32_t>(op, ktile);
+      walk = (op.flags & OperandSync::kWide) != 0 ? detail::walk_plain<std::uint64_t>(tiles, ktile)
+                                                  : detail::walk_plain<std::uint32_t>(tiles, ktile);
     }
     return walk;
   }
 
-  TW_HOST_DEVICE static std::uint32_t target(const OperandSync& op, int /*operand*/,
-                                             std::int64_t data_tile, const LaunchArgs& /*args*/) {
-    if (op.targets != nullptr) return op.targets[data_tile];
+  TW_HOST_DEVICE static std::uint32_t target(const OperandSync& op, const OperandTiles& tiles,
+                                             int /*operand*/, std::int64_t data_tile,
+                                             const LaunchArgs& /*args*/) {
+    if (tiles.targets != nullptr) return tiles.targets[data_tile];
     if ((op.flags & OperandSync::kClosedFormTarget) == 0) return op.target;
     return (op.flags & OperandSync::kWide) != 0
-               ? detail::target_plain<std::uint64_t>(op, data_tile)
-               : detail::target_plain<std::uint32_t>(op, data_tile);
+               ? detail::target_plain<std::uint64_t>(tiles, data_tile)
+               : detail::target_plain<std::uint32_t>(tiles, data_tile);
   }
 };
 
@@ -133,11 +135,12 @@ struct ContextMaps {
 /// with TileSupport::kSingleTile, and a plan that gives it more is refused.
 struct SingleTileMaps {
   static constexpr PlainWords kPlain = PlainWords::kAll;
-  TW_HOST_DEVICE static TileWalk walk(const OperandSync&, int, const Coord&, const LaunchArgs&) {
+  TW_HOST_DEVICE static TileWalk walk(const OperandSync&, const OperandTiles&, int, const Coord&,
+                                      const LaunchArgs&) {
     return {};
   }
-  TW_HOST_DEVICE static std::uint32_t target(const OperandSync& op, int, std::int64_t,
-                                             const LaunchArgs&) {
+  TW_HOST_DEVICE static std::uint32_t target(const OperandSync& op, const OperandTiles&, int,
+                                             std::int64_t, const LaunchArgs&) {
     return op.target;
   }
 };
@@ -149,8 +152,8 @@ template <class F>
 struct FunctorMaps {
   static constexpr PlainWords kPlain = PlainWords::kNone;
 
-  TW_HOST_DEVICE static TileWalk walk(const OperandSync& op, int operand, const Coord& ktile,
-                                      const LaunchArgs& args) {
+  TW_HOST_DEVICE static TileWalk walk(const OperandSync&, const OperandTiles& op, int operand,
+                                      const Coord& ktile, const LaunchArgs& args) {
     const TileSpan span = F::map(operand, ktile, args);
     TileWalk walk;
     walk.count = 1;
@@ -166,8 +169,9 @@ struct FunctorMaps {
     }
     return walk;
   }
-  TW_HOST_DEVICE static std::uint32_t target(const OperandSync& op, int operand,
-                                             std::int64_t data_tile, const LaunchArgs& args) {
+  TW_HOST_DEVICE static std::uint32_t target(const OperandSync&, const OperandTiles& op,
+                                             int operand, std::int64_t data_tile,
+                                             const LaunchArgs& args) {
     Coord tile;
     tile.num_axes = op.num_axes;
     for (int a = op.num_axes - 1; a >= 0; --a) {

@@ -23,7 +23,7 @@ std::string interleaving(const CpuOptions& options, std::int64_t n) {
   std::mutex guard;  // one thread runs the blocks, but nothing orders them
   Semaphores& s = rig.semaphores(n);
   auto context = rig.context<1>(0, n);
-  context.operands[0] = Rig::operand(s, {n}, {1}, {1}, 1);
+  context.set(0, Rig::operand(s, {n}, {1}, {1}, 1));
   const auto note = [&](char what, CpuLane& lane) {
     const std::lock_guard lock(guard);
     log += what + std::to_string(lane.block_index()) + "@" + std::to_string(lane.sm_index()) + " ";
@@ -92,7 +92,7 @@ TEST(Explore, NamesBothKernelsOfADeadlockAtOnce) {
     Rig rig(options);
     Semaphores& s = rig.semaphores(1);
     auto context = rig.context<1>(0, sms);
-    context.operands[0] = Rig::operand(s, {1}, {1}, {1}, 1);
+    context.set(0, Rig::operand(s, {1}, {1}, {1}, 1));
     rig.queue().launch(rig.launch<1>(0, "producer", 1, context, [](CpuLane& lane, const auto& c) {
       Cta<1> sync(c, AtomicsCpu(lane));
       if (!sync.begin_cta()) return;
@@ -126,7 +126,7 @@ TEST(Explore, FindsADeadlockWithoutAbortWords) {
   Rig rig(explore(2, 1));
   Semaphores& s = rig.semaphores(1);
   auto context = rig.context<1>(0, 1);
-  context.operands[0] = Rig::operand(s, {1}, {1}, {1}, 1);
+  context.set(0, Rig::operand(s, {1}, {1}, {1}, 1));
   Launch launch = rig.launch<1>(
       0, "waits", 1, context,
       [](CpuLane& lane, const auto& c) {

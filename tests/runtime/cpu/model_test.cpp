@@ -61,8 +61,7 @@ class ModelPlan {
                                 .tiles_of_work = o.tiles_of_work,
                                 .sync_slot = static_cast<std::int32_t>(i)});
       const auto t = static_cast<std::size_t>(o.tensor);
-      context.operands[i] =
-          Rig::operand(*words_[t], tensor.spec.shape, {o.ktile}, dtile, targets_[t]);
+      context.set(i, Rig::operand(*words_[t], tensor.spec.shape, {o.ktile}, dtile, targets_[t]));
     }
     const std::int64_t num_blocks = blocks == 0 ? works : blocks;
     Launch launch =
@@ -321,7 +320,7 @@ TEST(ModelWorks, NamesADeadlock) {
   Rig rig({.way = CpuWay::kModel, .num_sms = 2});
   Semaphores& s = rig.semaphores(1);
   auto context = rig.context<1>(3, 1);
-  context.operands[0] = Rig::operand(s, {1}, {1}, {1}, 2);
+  context.set(0, Rig::operand(s, {1}, {1}, {1}, 2));
   rig.queue().launch(rig.launch<1>(3, "waits", 1, context, [](CpuLane& lane, const auto& c) {
     Cta<1> sync(c, AtomicsCpu(lane));
     if (!sync.begin_cta()) return;

@@ -154,7 +154,7 @@ int most_resident(const CpuOptions& options, const KernelResources& resources) {
   std::atomic<int> most{0};
   Semaphores& s = rig.semaphores(1);
   auto context = rig.context<1>(0, 40);
-  context.operands[0] = Rig::operand(s, {40}, {1}, {40}, 40);
+  context.set(0, Rig::operand(s, {40}, {1}, {40}, 40));
   Launch launch = rig.launch<1>(0, "sits", 40, context, [&](CpuLane& lane, const auto& c) {
     Cta<1> sync(c, AtomicsCpu(lane));
     auto& here = resident[lane.sm_index()];

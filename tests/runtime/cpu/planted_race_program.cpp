@@ -21,7 +21,7 @@ void run(CpuWay way, const std::string& fault) {
   std::vector<int> second(2 * kTiles, 0);
   Semaphores& s = rig.semaphores(kTiles);
   auto context = rig.context<1>(0, kTiles);
-  context.operands[0] = Rig::operand(s, {kTiles}, {1}, {1}, 1);
+  context.set(0, Rig::operand(s, {kTiles}, {1}, {1}, 1));
   rig.queue().launch(rig.launch<1>(
       0, "producer", kTiles, context,
       [&](CpuLane& lane, const Context<1>& c) {

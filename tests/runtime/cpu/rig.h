@@ -50,21 +50,22 @@ class Rig {
   }
 
   /// An operand over a grid: waits need `target` arrivals on every data tile.
-  static OperandSync operand(Semaphores& s, const Shape& shape, const Coord& ktile,
+  static OperandSlot operand(Semaphores& s, const Shape& shape, const Coord& ktile,
                              const Coord& dtile, std::uint32_t target = 0) {
-    OperandSync op{};
-    op.words = s.words.data();
-    op.base = &s.base;
-    op.num_axes = shape.num_axes;
+    OperandSlot op{};
+    op.sync.words = s.words.data();
+    op.sync.base = &s.base;
+    op.tiles.num_axes = shape.num_axes;
     for (int a = 0; a < shape.num_axes; ++a) {
-      op.shape[a] = shape[a];
-      op.ktile[a] = ktile[a];
-      op.dtile[a] = dtile[a];
-      op.producer_ktile[a] = ktile[a];
+      op.tiles.shape[a] = shape[a];
+      op.tiles.ktile[a] = ktile[a];
+      op.tiles.dtile[a] = dtile[a];
+      op.tiles.producer_ktile[a] = ktile[a];
     }
-    op.target = target;
-    op.word_stride = 1;
-    op.base_stride = 0;
+    op.sync.target = target;
+    op.tiles.word_stride = 1;
+    op.tiles.base_stride = 0;
+    if (op.tiles.num_axes == 1) op.sync.flags |= OperandSync::kOneAxis;
     return op;
   }
 

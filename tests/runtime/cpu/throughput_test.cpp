@@ -55,10 +55,9 @@ void run_chain(Rig& rig, int nodes, std::int64_t tiles, int lanes) {
   for (int n = 0; n < nodes; ++n) {
     auto context = rig.context<2>(n, tiles);
     if (n > 0) {
-      context.operands[0] =
-          Rig::operand(*words[static_cast<std::size_t>(n) - 1], {tiles}, {1}, {1}, 1);
+      context.set(0, Rig::operand(*words[static_cast<std::size_t>(n) - 1], {tiles}, {1}, {1}, 1));
     }
-    context.operands[1] = Rig::operand(*words[static_cast<std::size_t>(n)], {tiles}, {1}, {1}, 1);
+    context.set(1, Rig::operand(*words[static_cast<std::size_t>(n)], {tiles}, {1}, {1}, 1));
     auto& from = values[static_cast<std::size_t>(n)];
     auto& to = values[static_cast<std::size_t>(n) + 1];
     const auto kernel = [&from, &to](CpuLane& lane, const Context<2>& c) {
@@ -135,7 +134,7 @@ TEST(Throughput, ExceptionEndsBlocksThatWaitForTheFailedOne) {
     Rig rig({.way = way, .num_sms = 2});
     Semaphores& s = rig.semaphores(1);
     auto context = rig.context<1>(1, 4);
-    context.operands[0] = Rig::operand(s, {1}, {1}, {1}, 1);
+    context.set(0, Rig::operand(s, {1}, {1}, {1}, 1));
     rig.queue().launch(rig.launch<1>(1, "waits", 4, context, [](CpuLane& lane, const auto& c) {
       Cta<1> sync(c, AtomicsCpu(lane));
       if (!sync.begin_cta()) return;
@@ -153,7 +152,7 @@ TEST(Throughput, ClosingAQueueEndsBlocksThatWait) {
     Rig rig({.way = way, .num_sms = 2});
     Semaphores& s = rig.semaphores(1);
     auto context = rig.context<1>(0, 4);
-    context.operands[0] = Rig::operand(s, {1}, {1}, {1}, 1);
+    context.set(0, Rig::operand(s, {1}, {1}, {1}, 1));
     std::atomic<int> begun{0};
     const Launch waits =
         rig.launch<1>(0, "waits", 4, context, [&begun](CpuLane& lane, const auto& c) {
@@ -175,7 +174,7 @@ TEST(Throughput, DeadlineOfAWaitIsKept) {
   Rig rig({.num_sms = 2});
   Semaphores& s = rig.semaphores(1);
   auto context = rig.context<1>(5, 1);
-  context.operands[0] = Rig::operand(s, {1}, {1}, {1}, 3);
+  context.set(0, Rig::operand(s, {1}, {1}, {1}, 3));
   context.header.deadline_ns = 20'000'000;
   rig.queue().launch(rig.launch<1>(5, "hangs", 1, context, [](CpuLane& lane, const auto& c) {
     Cta<1> sync(c, AtomicsCpu(lane));

@@ -52,10 +52,9 @@ std::string run(const Body& body, std::uint32_t flags = 0, std::uint32_t arrived
   auto context = rig.context<2>(4, 2);
   Semaphores& sy = rig.semaphores(2);
   for (auto& word : sy.words) word = arrived;
-  context.operands[kSlotY] =
-      Rig::operand(sy, {kRows, kColumns}, {4, kColumns}, {4, kColumns}, arrived);
-  context.operands[kSlotZ] =
-      Rig::operand(rig.semaphores(2), {kRows, kColumns}, {4, kColumns}, {4, kColumns}, 1);
+  context.set(kSlotY, Rig::operand(sy, {kRows, kColumns}, {4, kColumns}, {4, kColumns}, arrived));
+  context.set(kSlotZ,
+              Rig::operand(rig.semaphores(2), {kRows, kColumns}, {4, kColumns}, {4, kColumns}, 1));
   context.header.flags = flags;
   Launch launch = rig.launch<2>(4, "scale", 2, context, [&](CpuLane& lane, const auto& c) {
     Cta<2> sync(c, AtomicsCpu(lane));

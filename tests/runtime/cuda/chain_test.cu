@@ -125,22 +125,24 @@ Launch Chain::make_node(int node) const {
     if (node > 0) context.header.flags |= SyncHeader::kProgrammaticConsumer;
   }
   const auto operand = [&](std::uint32_t* w) {
-    OperandSync sync{};
+    OperandSlot slot{};
+    OperandSync& sync = slot.sync;
+    OperandTiles& tiles = slot.tiles;
     sync.words = w;
     sync.base = w + kSlotWords;
-    sync.num_axes = 1;
-    sync.shape[0] = sync.dtile[0] = shape_.num_blocks;
-    sync.ktile[0] = 1;
+    tiles.num_axes = 1;
+    tiles.shape[0] = tiles.dtile[0] = shape_.num_blocks;
+    tiles.ktile[0] = 1;
     sync.target = static_cast<std::uint32_t>(shape_.num_blocks);
-    sync.word_stride = kSlotWords;
-    sync.flags = OperandSync::kSingleTile;
-    return sync;
+    tiles.word_stride = kSlotWords;
+    sync.flags = OperandSync::kSingleTile | OperandSync::kOneAxis;
+    return slot;
   };
   if (node > 0) {
-    context.operands[0] = operand(own - kWordsPerNode);
+    context.set(0, operand(own - kWordsPerNode));
     if (node == shape_.hang_at) ++context.operands[0].target;
   }
-  context.operands[1] = operand(own);
+  context.set(1, operand(own));
   const ChainArgs args{.input = node > 0 ? data_ + (at - 1) * blocks : nullptr,
                        .output = data_ + at * blocks,
                        .seed = seed_,

@@ -160,7 +160,7 @@ TEST_F(PlantedHang, ConsumersInAnMbarrierLeaveWhenTheProducerWarpGaveUp) {
     SyncContext<1> one{};
     one.header = two.header;
     one.header.deadline_ns = kDeadlineNs;
-    one.operands[0] = two.operands[1];
+    one.set(0, {two.operands[1], two.tiles[1]});
     const KernelImpl kernel{.name = "warp_specialised",
                             .num_sync_slots = 1,
                             .cuda_function = reinterpret_cast<const void*>(&warp_specialised)};

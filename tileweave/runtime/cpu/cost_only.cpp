@@ -15,12 +15,23 @@ namespace {
 constexpr int kManyOperands = 64;
 using AnyContext = SyncContext<kManyOperands>;
 
-OperandSync& slot_of(std::vector<std::byte>& context, std::int32_t slot) {
-  std::byte* operands = context.data() + offsetof(AnyContext, operands);
-  return reinterpret_cast<OperandSync*>(operands)[slot];
+AnyContext& any_context(std::vector<std::byte>& bytes) {
+  return *reinterpret_cast<AnyContext*>(bytes.data());
 }
 
-void tabulate_map(LaunchState& state, OperandSync& op, const TileMap& map, const LaunchArgs& args) {
+/// The context of `slots` operands, laid out for kManyOperands.
+std::vector<std::byte> widened(const std::vector<std::byte>& context, std::int32_t slots) {
+  std::vector<std::byte> wide(sizeof(AnyContext));
+  const std::size_t words = sizeof(OperandSync) * static_cast<std::size_t>(slots);
+  const std::size_t tiles = sizeof(OperandTiles) * static_cast<std::size_t>(slots);
+  std::memcpy(wide.data(), context.data(), sizeof(SyncHeader) + words);
+  std::memcpy(wide.data() + offsetof(AnyContext, tiles),
+              context.data() + sizeof(SyncHeader) + words, tiles);
+  return wide;
+}
+
+void tabulate_map(LaunchState& state, OperandTiles& op, const TileMap& map,
+                  const LaunchArgs& args) {
   const Coord grid = map.kernel_grid();
   Tiling unit_tiles{grid, Coord::filled(grid.num_axes, 1)};
   std::vector<std::int32_t> offsets = {0};
@@ -42,7 +53,7 @@ void tabulate_map(LaunchState& state, OperandSync& op, const TileMap& map, const
   op.map_tiles = state.map_tables.back().data();
 }
 
-void tabulate_targets(LaunchState& state, OperandSync& op, const TargetMap& target,
+void tabulate_targets(LaunchState& state, OperandTiles& op, const TargetMap& target,
                       const TileSet& data, const LaunchArgs& args) {
   std::vector<std::uint32_t> targets;
   for (std::int64_t t = 0; t < data.count(); ++t) {
@@ -60,12 +71,13 @@ bool has_slot(const OperandSpec& spec, const Launch& launch) {
 void replace_functors(LaunchState& state) {
   const Launch& launch = *state.launch;
   const NodeSpec& spec = *launch.spec;
-  state.own_context = launch.context;
+  state.own_context = widened(launch.context, launch.kernel->num_sync_slots);
+  AnyContext& context = any_context(state.own_context);
   for (const OperandSpec& operand : spec.operands) {
     if (!has_slot(operand, launch)) continue;
     const Tensor& tensor = (*launch.tensors)[operand.tensor];
-    OperandSync& op = slot_of(state.own_context, operand.sync_slot);
-    if (op.words == nullptr) continue;
+    OperandTiles& op = context.tiles[operand.sync_slot];
+    if (context.operands[operand.sync_slot].words == nullptr) continue;
     if (operand.target && operand.target->form() == MapForm::kFunctor) {
       tabulate_targets(state, op, *operand.target, tensor.tiles, spec.args);
     }
