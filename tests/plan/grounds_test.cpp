@@ -8,6 +8,7 @@
 #include "tests/plan/chain_plans.h"
 #include "tests/plan/random_graphs.h"
 #include "tests/plan/small_plans.h"
+#include "tileweave/core/error.h"
 
 namespace tileweave::testing {
 namespace {
@@ -240,6 +241,17 @@ TEST(Grounds, MoreStreamsThanHardwareQueuesAreAFault) {
   EXPECT_EQ(verdict.faults[0].sentence,
             "9 streams (1 rank with 9 each) share 8 hardware queues of H200: a node can stand in "
             "a queue behind one that waits for it");
+}
+
+TEST(Grounds, AnAbsurdNumberOfStreamsIsRefusedWhateverIsChecked) {
+  for (const std::int32_t streams : {0, -1, kMaxStreams + 1, 1'000'000'000}) {
+    const Plan plan = chain({.num_nodes = 2, .num_streams = streams});
+    EXPECT_THROW(verify(plan, {.device = h200_limits(), .starvation = StarvationCheck::kOff}),
+                 Error)
+        << streams;
+  }
+  const Plan most = chain({.num_nodes = 2, .num_streams = kMaxStreams});
+  EXPECT_TRUE(verify(most, {.device = h200_limits(), .starvation = StarvationCheck::kOff}).ok());
 }
 
 TEST(Grounds, UnintegratedOperatorsAreFullOnBothSides) {

@@ -166,5 +166,22 @@ TEST_F(PlanAdd, GivesUnintegratedNodesFullEdges) {
   EXPECT_EQ(plan_.edge_of(plan_.add(own)).kind, EdgeKind::kProgrammatic);
 }
 
+TEST(Plan, RetilesATensorOnlyBeforeANodeUsesIt) {
+  Plan plan;
+  const TensorId y = plan.tensor({.name = "Y", .shape = {4, 8}, .tiles = {1, 8}});
+  const TensorId z = plan.tensor({.name = "Z", .shape = {4, 8}});
+  plan.tile(y, {2, 8});
+  EXPECT_EQ(plan.tensors()[y].tiles.count(), 2);
+  plan.add(testing::node("make", 4, {testing::write(y, testing::grid({4, 8}, {1, 8}), 0)}));
+  plan.tile(z, {4, 4});
+  try {
+    plan.tile(y, {4, 8});
+    FAIL() << "retiled under its node";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "tile `Y`: a tensor that no node uses yet, got one of `make`");
+  }
+  EXPECT_EQ(plan.tensors()[y].tiles.count(), 2);
+}
+
 }  // namespace
 }  // namespace tileweave

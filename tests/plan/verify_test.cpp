@@ -175,7 +175,7 @@ TEST(Verify, OptionsThatSayNothingAreRefused) {
   none.num_sms = 0;
   EXPECT_EQ(sentence(plan, {.device = none}), "device `H200`: at least one SM, got 0");
   plan.options().num_streams = 0;
-  EXPECT_EQ(sentence(plan, {.device = h200_limits()}), "plan `plan`: at least one stream, got 0");
+  EXPECT_EQ(sentence(plan, {.device = h200_limits()}), "plan `plan`: 1 to 256 streams, got 0");
 }
 
 TEST(Verify, SerialSchedulesUseOneStream) {
@@ -184,6 +184,25 @@ TEST(Verify, SerialSchedulesUseOneStream) {
   EXPECT_EQ(schedule.num_streams, 1);
   ASSERT_EQ(schedule.nodes.size(), 3U);
   for (const ScheduledNode& node : schedule.nodes) EXPECT_EQ(node.stream, 0);
+}
+
+TEST(Verify, KnowsTensorsOverTheSameMemoryOnlyByTheirTiles) {
+  // A pool that lives on and the rows of it that this run writes: one place, two tensors.
+  std::vector<float> pool(64 * 8);
+  Plan plan;
+  const TensorId past = plan.tensor(
+      {.name = "past", .shape = {64, 8}, .kind = TensorKind::kState, .address = pool.data()});
+  const TensorId step =
+      plan.tensor({.name = "step", .shape = kRows, .tiles = {1, 8}, .address = pool.data()});
+  const TensorId z = plan.tensor({.name = "Z", .shape = kRows});
+  OperandSpec old_rows = read(past);
+  old_rows.when = ReadTime::kPrologue;
+  plan.add(node("append", 4, {write(step, rows(), 0)}));
+  plan.add(node("attend", 4, {old_rows, read(step, rows(), 0), write(z, rows())}));
+  const Verdict verdict = verify(plan, {.device = h200_limits()});
+  EXPECT_TRUE(verdict.ok()) << sentences(verdict.faults);
+  ASSERT_EQ(verdict.edges.size(), 1U);
+  EXPECT_EQ(verdict.edges[0].kind, EdgeKind::kTile);
 }
 
 }  // namespace

@@ -9,8 +9,9 @@ namespace tileweave {
 
 GroundedSchedule::GroundedSchedule(const Plan& plan, const VerifyOptions& options)
     : plan_(&plan), options_(options), order_(plan), search_(plan, order_, options) {
-  if (plan.options().num_streams < 1) {
-    throw Error("plan `" + plan.options().name + "`", "at least one stream",
+  if (plan.options().num_streams < 1 || plan.options().num_streams > kMaxStreams) {
+    throw Error("plan `" + plan.options().name + "`",
+                "1 to " + std::to_string(kMaxStreams) + " streams",
                 std::to_string(plan.options().num_streams));
   }
   if (options.device.num_sms < 1) {

@@ -87,6 +87,17 @@ void check_node(const NodeSpec& node, const TensorTable& tensors) {
   check_sync_slots(node);
 }
 
+void Plan::tile(TensorId id, const Coord& tiles) {
+  for (const NodeSpec& node : nodes_) {
+    for (const OperandSpec& operand : node.operands) {
+      if (operand.tensor != id) continue;
+      throw Error("tile `" + tensors_[id].spec.name + "`", "a tensor that no node uses yet",
+                  "one of `" + node.name + "`");
+    }
+  }
+  tensors_.tile(id, tiles);
+}
+
 NodeId Plan::add(NodeSpec node) {
   check_node(node, tensors_);
   if (node.position < 0) {

@@ -20,10 +20,15 @@ namespace tileweave {
 
 using NodeId = std::int32_t;
 
+/// Streams of a plan, whatever the device: more cannot help, a wrong number must not take the
+/// machine.
+inline constexpr std::int32_t kMaxStreams = 256;
+
 struct PlanOptions {
   std::string name = "plan";
-  std::int32_t num_streams = 2;  // internal streams; a node is in flight with at most that many - 1
-  EdgePolicy edge = {};          // default of nodes that do not say
+  std::int32_t num_streams =
+      2;  // internal streams, 1 to kMaxStreams; a node is in flight with at most that many - 1
+  EdgePolicy edge = {};  // default of nodes that do not say
 };
 
 class Plan {
@@ -31,7 +36,9 @@ class Plan {
   explicit Plan(PlanOptions options = {}) : options_(std::move(options)) {}
 
   TensorId tensor(const TensorSpec& spec) { return tensors_.add(spec); }
-  void tile(TensorId id, const Coord& tiles) { tensors_.tile(id, tiles); }
+  /// (Re-)tiles a tensor; throws Error when a node names it already, since that node's tiles were
+  /// made for the old ones.
+  void tile(TensorId id, const Coord& tiles);
   /// Returns the node's id: its index in order of (position, rank). Nodes must be added in that
   /// order. Throws Error naming the node.
   NodeId add(NodeSpec node);

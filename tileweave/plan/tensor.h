@@ -44,7 +44,11 @@ struct TensorSpec {
   std::int32_t word_stride = 0;             // words between semaphores; 0: the device's default
   TensorId shares_buffer_with = kNoTensor;  // in place: same buffer and shape as an earlier value
   bool output = false;                      // read by the host after the run: its buffer is kept
-  void* address = nullptr;  // device memory that the user owns; null: a place in the arena
+  /// Device memory that the user owns; null: a place in the arena. Tensors over the same memory are
+  /// different tensors to verify(), which looks at tiles, not at addresses: a pool that is `state`
+  /// and the rows of it that this run writes as a `value` may lie in one place, and whoever gives
+  /// both answers for it that their accesses do not meet.
+  void* address = nullptr;
   /// Semaphores in device memory that the user owns: one word per data tile, `word_stride` (0: 1)
   /// words apart. They go on counting from where they stand; recover() zeroes them. Null: the
   /// runtime's own.
