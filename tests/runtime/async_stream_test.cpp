@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -59,6 +60,30 @@ TEST(AsyncStream, CountsCrossBothLimits) {
   for (const std::uint32_t initial : {0x7ffffffdU, 0xfffffffdU}) {
     const auto device = open_mix_device({.way = CpuWay::kExplore, .num_sms = 3});
     ASSERT_TRUE(streams_like_the_oracle(*device, long_chain(5), {.initial_count = initial}));
+  }
+}
+
+TEST(AsyncStream, NumbersOfLaunchesStartAgainBeforeTheyOverflow) {
+  const MixPlan mix = long_chain(5);
+  for (const NodeId first : {(1 << 30) - 8, std::numeric_limits<NodeId>::max()}) {
+    SCOPED_TRACE("first " + std::to_string(first));
+    const auto device = open_mix_device({.way = CpuWay::kExplore, .num_sms = 3});
+    StreamedPlan streamed(*device, mix, {.tracing = Tracing::kOn, .max_in_flight = 3}, Poison::kNo,
+                          first);
+    MixOracle oracle(mix);
+    std::set<std::uint32_t> numbers;
+    for (int run = 0; run < 6; ++run) {
+      streamed.run();
+      oracle.run();
+      streamed.stream.synchronize();
+      ASSERT_TRUE(streamed.same_bits(oracle)) << "run " << run;
+      for (const TileRecord& record : streamed.stream.take_trace().records) {
+        numbers.insert(record.node);
+      }
+    }
+    EXPECT_TRUE(numbers.contains(0)) << "never started again";
+    EXPECT_LT(*numbers.rbegin(), 1U << 31);
+    EXPECT_LE(streamed.stream.num_in_flight(), 0);
   }
 }
 
@@ -509,12 +534,14 @@ TEST(AsyncStream, HandlesMayOutliveTheStream) {
 
 TEST(AsyncStream, OptionsThatCannotWorkAreRefused) {
   CountingDevice device(open_mix_device({.num_sms = 2}));
-  for (const AsyncStreamOptions& options :
-       std::vector<AsyncStreamOptions>{{.num_streams = 0},
-                                       {.num_streams = -1},
-                                       {.num_streams = device.limits().hardware_queues + 1},
-                                       {.num_streams = 1'000'000'000},
-                                       {.run = {.max_in_flight = 0}}}) {
+  for (const AsyncStreamOptions& options : std::vector<AsyncStreamOptions>{
+           {.num_streams = 0},
+           {.num_streams = -1},
+           {.num_streams = device.limits().hardware_queues + 1},
+           {.num_streams = 1'000'000'000},
+           {.num_streams = 1'000'000'000, .run = {.starvation = StarvationCheck::kOff}},
+           {.first_node = -1},
+           {.run = {.max_in_flight = 0}}}) {
     EXPECT_THROW(AsyncStream(device, options), Error) << options.num_streams;
   }
   AsyncStream stream(device, {});

@@ -18,12 +18,13 @@ enum class Poison : std::uint8_t { kNo, kNewValues };
 class StreamedPlan {
  public:
   StreamedPlan(Device& device, const MixPlan& mix, const RunOptions& run = {},
-               Poison poison = Poison::kNo)
+               Poison poison = Poison::kNo, NodeId first_node = 0)
       : mix_(mix),
         poison_(poison),
         stream(device, {.num_streams = mix.plan.options().num_streams,
                         .edge = mix.plan.options().edge,
-                        .run = run}) {
+                        .run = run,
+                        .first_node = first_node}) {
     for (std::size_t n = 0; n < mix.specs().size(); ++n) {
       for (const OperandSpec& operand : mix.specs()[n].operands) last_use_[operand.tensor] = n;
     }

@@ -1,6 +1,7 @@
 #include "tileweave/runtime/async_stream.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace {
 // Launches whose description is kept for hang reports and traces.
 constexpr std::int64_t kKeptLaunches = 4096;
 constexpr std::uint32_t kTraceRecords = 1U << 18;
+// Runs that would begin later than this are numbered from 0 again; no run has as many launches.
+constexpr NodeId kLastRunBase = 1 << 30;
 
 /// Nodes that may use the same sync memory one after the other.
 std::string reuse_key(const NodeSpec& spec, const TensorTable& tensors) {
@@ -75,8 +78,12 @@ struct AsyncStream::Impl {
         plan({.name = "stream", .num_streams = num_streams_of(how), .edge = how.edge}),
         state(on, how.run),
         pool(on, plan.tensors(), how.run.max_in_flight) {
-    require(how.num_streams >= 1, "open stream", "at least one internal stream",
-            std::to_string(how.num_streams));
+    if (how.num_streams < 1 || how.num_streams > kMaxStreams) {
+      throw Error("open stream", "1 to " + std::to_string(kMaxStreams) + " internal streams",
+                  std::to_string(how.num_streams));
+    }
+    require(how.first_node >= 0, "open stream", "a number of the first launch that is not negative",
+            std::to_string(how.first_node));
     require(how.run.max_in_flight >= 1, "open stream", "at least one kernel in flight",
             std::to_string(how.run.max_in_flight));
     const std::int32_t streams = plan.options().num_streams;
@@ -87,6 +94,7 @@ struct AsyncStream::Impl {
                       " hardware queues of " + on.limits().name,
                   std::to_string(streams));
     }
+    next_node = how.first_node;
     if (how.run.tracing == Tracing::kOn) state.allocate_records(kTraceRecords);
     queue = on.open_queue(plan.options().num_streams);
   }
@@ -109,7 +117,7 @@ struct AsyncStream::Impl {
 
   UseMark now() const {
     const auto launch = static_cast<std::int64_t>(plan.nodes().size());
-    return {run_number, launch, run_base + launch};
+    return {run_number, launch, launched_before_run + launch};
   }
   void collect_dropped();
   void check_running(const char* operation) const;
@@ -120,12 +128,14 @@ struct AsyncStream::Impl {
   std::vector<bool> live_operands_of(const NodeSpec& spec);
   void update_arrivals(const NodeSpec& spec);
   std::vector<Dependency> in_flight_limit(NodeId id) const;
+  NodeId end_event_period() const;
   std::shared_ptr<const TensorTable> tensors_now();
   Launch launch_of(NodeId id, std::function<void(NativeStream)> enqueue);
   void count_in_run(NodeId id);
   void enqueue_last(std::function<void(NativeStream)> enqueue);
   void launch(NodeSpec node, std::function<void(NativeStream)> enqueue);
   HangContext hang_context(NodeId stuck);
+  void number_from_zero();
 
   Device& device;
   AsyncStreamOptions options;
@@ -136,8 +146,10 @@ struct AsyncStream::Impl {
   std::unique_ptr<LaunchQueue> queue;
   std::optional<Run> run;
   std::int64_t run_number = -1;
-  NodeId run_base = 0;  // global id of the run's first launch
+  NodeId run_base = 0;   // global id of the run's first launch
+  NodeId next_node = 0;  // of the launch that comes next
   std::int64_t num_launched = 0;
+  std::int64_t launched_before_run = 0;
   std::map<TensorId, TensorSync> tensor_syncs;
   std::map<NodeId, NodeSync> node_syncs;  // of kept launches, by global id
   std::map<std::string, std::vector<NodeSync>> free_syncs;
@@ -261,6 +273,16 @@ std::vector<Dependency> AsyncStream::Impl::in_flight_limit(NodeId id) const {
   return after;
 }
 
+/// A later launch will wait for one that is max_in_flight older, by the next event behind it: four
+/// events in that time, on every stream. An event between two kernels would part programmatic ones.
+NodeId AsyncStream::Impl::end_event_period() const {
+  if (options.edge.kind == EdgeKind::kProgrammatic) return std::numeric_limits<NodeId>::max();
+  const std::int32_t streams = plan.options().num_streams;
+  const std::int32_t period = std::max(options.run.max_in_flight / (4 * streams), 1) * streams;
+  // Streams take turns, so a period that shares no factor with their number meets each of them.
+  return period + (streams > 1 ? 1 : 0);
+}
+
 /// The table as it is now: kernels in flight may look at theirs while the user makes tensors.
 std::shared_ptr<const TensorTable> AsyncStream::Impl::tensors_now() {
   if (table == nullptr || table->size() != plan.tensors().size()) {
@@ -308,6 +330,7 @@ Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)>
       options.edge.start == StartRule::kLaunchCompletion) {
     launch.completion_event = CompletionEvent::kLaunchCompletion;
   }
+  if (id % end_event_period() == 0) launch.end_event = EndEvent::kRecorded;
   launch.wait_kernel = state.wait_kernel(global, spec);
   launch.kernel = &device.kernels().find(spec.kernel);
   const NodeSync& sync = borrow_sync(global, spec);
@@ -362,6 +385,7 @@ void AsyncStream::Impl::enqueue_last(std::function<void(NativeStream)> enqueue) 
     const Launch launch = launch_of(id, std::move(enqueue));
     queue->launch(launch);
     ++num_launched;
+    ++next_node;
     if (!launch.context.empty()) count_in_run(id);
   } catch (const std::exception& error) {
     run->refused = "`" + spec.name + "` could not be launched: " + error.what();
@@ -407,6 +431,15 @@ void AsyncStream::Impl::launch(NodeSpec node, std::function<void(NativeStream)> 
     pool.drop(*scratch);
   }
   enqueue_last(std::move(enqueue));
+}
+
+/// Global ids start again. Launches so far are no longer known by name: a report of a hang among
+/// them would say less.
+void AsyncStream::Impl::number_from_zero() {
+  kept.clear();
+  kept_nodes.clear();
+  node_syncs.clear();
+  next_node = 0;
 }
 
 /// Nodes of other runs share tensors and sync memory with those of the run that hung, so a report
@@ -458,7 +491,9 @@ void AsyncStream::begin_run() {
   require(!s.run.has_value(), "begin run", "no run: call end_run() first");
   s.plan.nodes().clear();
   ++s.run_number;
-  s.run_base = static_cast<NodeId>(s.num_launched);
+  if (s.next_node > kLastRunBase) s.number_from_zero();
+  s.run_base = s.next_node;
+  s.launched_before_run = s.num_launched;
   s.run.emplace(s.plan, VerifyOptions{.device = s.device.limits(),
                                       .launch_order = s.options.run.launch_order,
                                       .starvation = s.options.run.starvation});
@@ -500,6 +535,7 @@ void AsyncStream::end_run() {
     }
     s.queue->launch(last);
     ++s.num_launched;
+    ++s.next_node;
   }
   for (auto& [key, sync] : s.run->borrowed) s.free_syncs[key].push_back(sync);
   s.run.reset();

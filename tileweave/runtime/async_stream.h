@@ -33,6 +33,7 @@ struct AsyncStreamOptions {
   std::int32_t num_streams = 2;
   EdgePolicy edge = {};
   RunOptions run = {};
+  NodeId first_node = 0;  // number of the first launch; runs start again at 0 well before 2^31
 };
 
 class AsyncStream;

@@ -23,6 +23,11 @@ using NativeStream = void*;
 /// Whether later launches may name this one with Release::kLaunchCompleted.
 enum class CompletionEvent : std::uint8_t { kNone, kLaunchCompletion };
 
+/// Whether an event is recorded behind a launch. A launch on another stream with
+/// Release::kCompleted then waits for this one alone, not for whatever its stream holds by that
+/// time.
+enum class EndEvent : std::uint8_t { kNone, kRecorded };
+
 /// What a device needs for the wait kernel that it puts before a launch with a kAllBegun or
 /// kFirstBegun dependency. The abort word is the launch's.
 struct WaitKernelSync {
@@ -48,6 +53,7 @@ struct Launch {
   const std::uint32_t* begun_base = nullptr;
   std::uint32_t* abort = nullptr;  // the run's abort word, set by a device that finds a deadlock
   CompletionEvent completion_event = CompletionEvent::kNone;
+  EndEvent end_event = EndEvent::kNone;
   WaitKernelSync wait_kernel = {};
   Cost cost = {};
   /// Unintegrated operator: enqueues its own work on the given stream; full dependencies around it.

@@ -153,6 +153,22 @@ CompletionEvent completion_event_of(NodeId id, const Schedule& schedule) {
   return needed ? CompletionEvent::kLaunchCompletion : CompletionEvent::kNone;
 }
 
+EndEvent end_event_of(NodeId id, const Schedule& schedule) {
+  const auto& nodes = schedule.nodes;
+  const std::int32_t stream = nodes[static_cast<std::size_t>(id)].stream;
+  bool followed = false;
+  for (std::size_t j = static_cast<std::size_t>(id) + 1; j < nodes.size(); ++j) {
+    if (nodes[j].stream == stream) {
+      // An event between them would part a pair that is launched programmatically.
+      if (!followed && depends_on(nodes[j], id, Release::kProgrammatic)) return EndEvent::kNone;
+      followed = true;
+    } else if (followed && depends_on(nodes[j], id, Release::kCompleted)) {
+      return EndEvent::kRecorded;
+    }
+  }
+  return EndEvent::kNone;
+}
+
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode) {
   std::uint32_t flags = SyncHeader::kCountBegun;
   if (mode == Mode::kSerial) flags |= SyncHeader::kAssertReady;

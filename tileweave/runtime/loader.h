@@ -45,6 +45,9 @@ std::vector<std::vector<bool>> live_operands(const Plan& plan, const Schedule& s
 /// Whether some node is released by the launch-completion event of `id`.
 CompletionEvent completion_event_of(NodeId id, const Schedule& schedule);
 
+/// Whether an event is to be recorded behind a node: when a later node on another stream waits for
+/// its completion after more has been put on the node's own stream.
+EndEvent end_event_of(NodeId id, const Schedule& schedule);
 /// SyncHeader flags of a node.
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode);
 

@@ -129,6 +129,7 @@ Launch Program::Impl::launch_of(NodeId id) {
   launch.after = schedule.nodes[index].after;
   launch.abort = state.abort_word();
   launch.completion_event = completion_event_of(id, schedule);
+  launch.end_event = end_event_of(id, schedule);
   launch.wait_kernel = state.wait_kernel(id, spec);
   // Aliasing pointers: launches keep the whole plan alive.
   launch.spec = std::shared_ptr<const NodeSpec>(plan, &spec);

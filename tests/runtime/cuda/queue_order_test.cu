@@ -119,6 +119,63 @@ TEST_F(QueueOrder, WaitKernelsLetThemOverlap) {
   EXPECT_GT(lead(Release::kFirstBegun, Submission::kRecorded), 0);
 }
 
+/// Two nodes on stream 0, then one on stream 1 that waits for the first: it has begun before the
+/// second ends only when it waits for an event behind the first, not for what stream 0 holds.
+TEST_F(QueueOrder, CompletionIsThatOfTheNamedLaunchAlone) {
+  const auto device = open_cuda_device();
+  const auto queue = device->open_queue(2);
+  for (const Submission submission : {Submission::kEager, Submission::kRecorded}) {
+    SCOPED_TRACE(submission == Submission::kEager ? "eager" : "recorded");
+    const ChainShape shape{
+        .num_blocks = 32, .num_streams = 1, .delay_ns = 400'000, .measure = true};
+    ChainShape two = shape;
+    two.num_nodes = 2;
+    ChainShape one = shape;
+    one.num_nodes = 1;
+    Chain first(*device, two);
+    Chain second(*device, one);
+    const auto launch_all = [&] {
+      Launch named = first.nodes()[0];
+      named.end_event = EndEvent::kRecorded;
+      queue->launch(named);
+      queue->launch(first.nodes()[1]);
+      Launch waiting = second.nodes()[0];
+      waiting.node = 100;
+      waiting.stream = 1;
+      waiting.after = {{named.node, Release::kCompleted}};
+      queue->launch(waiting);
+      queue->barrier();
+      queue->launch(first.base_update());
+      Launch update = second.base_update();
+      update.node = 101;
+      queue->launch(update);
+      queue->barrier();
+    };
+    std::unique_ptr<Recording> recording;
+    if (submission == Submission::kRecorded) {
+      queue->begin_recording();
+      launch_all();
+      recording = queue->end_recording();
+    }
+    for (int run = 0; run < 3; ++run) {
+      if (recording != nullptr) {
+        recording->replay();
+      } else {
+        launch_all();
+      }
+      queue->synchronize();
+    }
+    const auto last_end = [](const std::vector<std::uint64_t>& times) {
+      std::uint64_t end = 0;
+      for (std::size_t b = 0; b < times.size(); b += 2) end = std::max(end, times[b + 1]);
+      return end;
+    };
+    const std::vector<std::uint64_t> waiting = second.times(0);
+    EXPECT_GE(waiting[0], last_end(first.times(0)));
+    EXPECT_LT(waiting[0], last_end(first.times(1)));
+  }
+}
+
 TEST_F(QueueOrder, ACallInTheMiddleWaitsForAllAndHoldsUpAll) {
   const auto device = open_cuda_device();
   const auto queue = device->open_queue(3);

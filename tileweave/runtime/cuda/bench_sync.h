@@ -19,7 +19,7 @@ namespace tileweave {
 
 struct HopBenchOptions {
   CudaOptions device = {};
-  std::int32_t num_nodes = 256;
+  std::int32_t num_nodes = 1024;  // so that the ends of a run hardly count
   std::int32_t repeats = 20;    // measurements of every arm
   std::int64_t num_blocks = 0;  // 0: one per SM
 };

@@ -142,6 +142,7 @@ void CudaLaunchQueue::launch_kernel(const Launch& launch, const LoadedKernel& ke
                                  " bytes of dynamic shared memory)");
   }
   at.add(launch.node, record);
+  if (launch.end_event == EndEvent::kRecorded) at.mark_end(launch.stream);
 }
 
 bool CudaLaunchQueue::wait_for_dependencies(const Launch& launch, const LoadedKernel& kernel,

@@ -1,5 +1,6 @@
 #include "tileweave/runtime/cuda/stream_window.cuh"
 
+#include <algorithm>
 #include <string>
 
 #include "tileweave/core/error.h"
@@ -63,7 +64,21 @@ bool StreamWindow::directly_follows(std::int32_t s, const LaunchRecord& on) cons
 }
 
 void StreamWindow::wait_completed(std::int32_t s, const LaunchRecord& on) {
-  if (matters(s, on)) wait_for_stream(s, on.stream);
+  if (!matters(s, on)) return;
+  const std::vector<EndMark>& ends = state(on.stream).ends;
+  const auto end = std::find_if(ends.begin(), ends.end(),
+                                [&](const EndMark& mark) { return mark.number >= on.number; });
+  if (end == ends.end()) {
+    wait_for_stream(s, on.stream);
+    return;
+  }
+  wait(s, end->event);
+  state(s).seen[static_cast<std::size_t>(on.stream)] = end->number;
+}
+
+void StreamWindow::mark_end(std::int32_t s) {
+  if (num_streams() < 2) return;
+  state(s).ends.push_back({state(s).last_number, record(stream(s))});
 }
 
 void StreamWindow::wait_launch_completion(std::int32_t s, const LaunchRecord& on) {
@@ -124,6 +139,15 @@ void StreamWindow::forget_old_launches() {
   }
   older_launches_.clear();
   older_launches_.swap(launches_);
+  for (StreamState& own : state_) {
+    // What could name them has been forgotten with the launches before the last call.
+    std::erase_if(own.ends, [&](const EndMark& mark) {
+      if (mark.number > own.old_number) return false;
+      done_with(mark.event);
+      return true;
+    });
+    own.old_number = own.last_number;
+  }
 }
 
 void StreamWindow::wait_for(cudaStream_t user) {

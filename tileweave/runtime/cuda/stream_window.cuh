@@ -37,7 +37,8 @@ class StreamWindow {
 
   /// Before anything is put on stream `s`: orders it after the earlier sections and user streams.
   void enter(std::int32_t s);
-  /// Stream `s` waits until `on` has completed.
+  /// Stream `s` waits until `on` has completed: by the first event behind it on its stream, else by
+  /// one recorded now.
   void wait_completed(std::int32_t s, const LaunchRecord& on);
   /// Stream `s` waits for the launch-completion event of `on`.
   void wait_launch_completion(std::int32_t s, const LaunchRecord& on);
@@ -50,6 +51,8 @@ class StreamWindow {
   void touch(std::int32_t s);
   /// A kernel was launched on stream `s`.
   void add(NodeId node, LaunchRecord record);
+  /// Records an event behind what stream `s` holds now, for launches that wait for it later.
+  void mark_end(std::int32_t s);
   /// Throws Error when no launch of that name is known.
   const LaunchRecord& find(NodeId node) const;
 
@@ -72,7 +75,13 @@ class StreamWindow {
   void drained();
 
  private:
+  struct EndMark {
+    std::int64_t number;  // the launches of the stream up to this one have completed
+    cudaEvent_t event;
+  };
   struct StreamState {
+    std::vector<EndMark> ends;       // since launches were forgotten twice
+    std::int64_t old_number = 0;     // last launch before they were forgotten last
     std::int64_t last_number = 0;    // of its launches
     std::int64_t section = 0;        // the section it works in
     std::size_t entries_seen = 0;    // events of user streams it waits for
