@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -201,7 +202,18 @@ float median(std::vector<float> values) {
   return values[values.size() / 2];
 }
 
-void run_case(Device& device, const Case& c, int repeat, std::string& json) {
+/// The least of each arm over the configurations of one size, and starts anew.
+void print_best(std::map<std::string, double>& best) {
+  std::printf("  best of each:");
+  for (const auto& [arm, us] : best) {
+    std::printf("  %s %.2f (saves %.2f)", arm.c_str(), us, best["serial"] - us);
+  }
+  std::printf("\n");
+  best.clear();
+}
+
+void run_case(Device& device, const Case& c, int repeat, std::string& json,
+              std::map<std::string, double>& best) {
   const Weights weights(device, c);
   const EdgePolicy full{.kind = EdgeKind::kFull};
   const EdgePolicy pdl{.kind = EdgeKind::kProgrammatic};
@@ -214,6 +226,7 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json) {
   arms.push_back(chain_arm(device, weights, c, "tile", tile, 2));
   arms.push_back(chain_arm(device, weights, c, "tile launch_completion", tile_lc, 2));
   arms.push_back(chain_arm(device, weights, c, "tile launch_completion, 3 streams", tile_lc, 3));
+  arms.push_back(chain_arm(device, weights, c, "tile launch_completion, 4 streams", tile_lc, 4));
   arms.push_back(persistent_arm(device, weights, c));
 
   cudaStream_t stream = nullptr;
@@ -247,15 +260,22 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json) {
   const double error = first_product_error(device, weights, one, first);
 
   const double mb = static_cast<double>(weights.bytes()) * 1e-6;
-  std::printf("%.1f MB a node, ring of %d, chain of %d; results: %s; first product off by %.1e\n",
-              mb, c.shape.stages, c.length, verdict.c_str(), error);
+  std::printf(
+      "%.1f MB a node, ring of %d, window %d, %d blocks, chain of %d; results: %s; first product "
+      "off by %.1e\n",
+      mb, c.shape.stages, c.shape.window, c.shape.blocks, c.length, verdict.c_str(), error);
   const double serial_us = median(arms[1].ms) * 1e3 / c.length;
   for (Arm& arm : arms) {
     const double us = median(arm.ms) * 1e3 / c.length;
+    const std::string kind = arm.name.substr(0, arm.name.find(' '));  // of tile arms: "tile"
+    const auto [least, is_first] = best.try_emplace(kind, us);
+    if (!is_first) least->second = std::min(least->second, us);
     std::printf("  %-34s %8.2f us/node  %6.2f TB/s  saves %6.2f us\n", arm.name.c_str(), us,
                 mb / us, serial_us - us);
     json += (json.empty() ? "" : ",\n  ") + std::string("{\"mb\": ") + std::to_string(mb) +
-            ", \"stages\": " + std::to_string(c.shape.stages) + ", \"arm\": \"" + arm.name +
+            ", \"stages\": " + std::to_string(c.shape.stages) +
+            ", \"window\": " + std::to_string(c.shape.window) +
+            ", \"blocks\": " + std::to_string(c.shape.blocks) + ", \"arm\": \"" + arm.name +
             "\", \"us_per_node\": " + std::to_string(us) +
             ", \"repeat\": " + std::to_string(arm.ms.size()) + "}";
   }
@@ -277,12 +297,32 @@ int run(int argc, char** argv) {
   bench::add_weight_stream(device->kernels());
   std::printf("%s\n", device->limits().name.c_str());
   std::string json;
+  std::map<std::string, double> best;
+  // Rings for three blocks an SM (4 stages), two (5) and one (10, 11); 128 blocks, or 64, so that
+  // two kernels lie side by side; copies in flight without limit, or as few as keep the memory
+  // busy.
   const std::vector<Case> cases = {
-      {{.n = 2048, .stages = 5}, 128}, {{.n = 2048, .stages = 11}, 128},
-      {{.n = 4096, .stages = 5}, 64},  {{.n = 4096, .stages = 11}, 64},
-      {{.n = 6144, .stages = 11}, 32}, {{.n = 8192, .stages = 10}, 32},
+      {{.n = 2048, .stages = 4, .window = 1}, 128},
+      {{.n = 2048, .stages = 4, .window = 2}, 128},
+      {{.n = 2048, .stages = 5}, 128},
+      {{.n = 2048, .stages = 5, .window = 1}, 128},
+      {{.n = 2048, .stages = 11}, 128},
+      {{.n = 2048, .stages = 11, .window = 2}, 128},
+      {{.n = 2048, .stages = 11, .blocks = 64}, 128},
+      {{.n = 4096, .stages = 4, .window = 2}, 64},
+      {{.n = 4096, .stages = 5}, 64},
+      {{.n = 4096, .stages = 5, .window = 3}, 64},
+      {{.n = 4096, .stages = 11}, 64},
+      {{.n = 4096, .stages = 11, .window = 3}, 64},
+      {{.n = 6144, .stages = 11}, 32},
+      {{.n = 6144, .stages = 11, .window = 3}, 32},
+      {{.n = 8192, .stages = 10}, 32},
+      {{.n = 8192, .stages = 10, .window = 3}, 32},
   };
-  for (const Case& c : cases) run_case(*device, c, repeat, json);
+  for (const Case& c : cases) {
+    run_case(*device, c, repeat, json, best);
+    if (&c == &cases.back() || (&c + 1)->shape.n != c.shape.n) print_best(best);
+  }
   if (!json_file.empty()) {
     write_file_atomically(json_file, "[\n  " + json + "\n]\n");
   }

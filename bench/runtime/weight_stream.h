@@ -18,8 +18,9 @@ namespace tileweave::bench {
 
 struct StreamShape {
   std::int64_t n = 0;  // = K: the output is the next product's input
-  int stages = 0;      // ring depth: 5 (two blocks per SM) or 10, 11 (one block per SM)
+  int stages = 0;      // ring depth: 4, 5 (three, two blocks per SM) or 10, 11 (one)
   int blocks = 128;
+  int window = 0;  // bulk copies in flight per block; 0: as many as the ring holds
 };
 
 inline constexpr int kRowsPerTile = 16;

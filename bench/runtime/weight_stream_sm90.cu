@@ -1,6 +1,8 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "bench/runtime/weight_stream.h"
 #include "tileweave/core/error.h"
 #include "tileweave/kernels/gemm/ptx_mma.cuh"
@@ -18,9 +20,12 @@ struct StreamArgs {
   Stable<unsigned char> w;
   Produced<Bf16> x;
   Output<Bf16> y;
-  int n;
+  std::int64_t product_bytes;  // of the packed weights of one product
   int k;
+  int tiles_per_block;  // row tiles, one after the other
+  int chunks_per_tile;
   int length;  // products of a persistent chain; 1 otherwise
+  int window;  // copies in flight per block
 };
 
 template <int kStages>
@@ -37,18 +42,18 @@ std::int64_t shared_bytes(std::int64_t k) {
   return static_cast<std::int64_t>(sizeof(Ring<kStages>)) + k * 2;
 }
 
-/// Chunks of one product that this block streams, in the order of use: row tiles, then columns.
-struct BlockChunks {
-  int first_tile;
-  int num_tiles;
-  int chunks_per_row;
+/// Where loader and consumers are in the ring. Chunks are numbered through all products of a
+/// launch; chunk i lives in stage i % kStages and is the (i / kStages)-th to do so.
+template <int kStages>
+struct Place {
+  int stage = 0;
+  unsigned parity = 0;
 
-  __device__ BlockChunks(const StreamArgs& args)
-      : num_tiles(args.n / kRowsPerTile / static_cast<int>(gridDim.x)),
-        chunks_per_row(args.k / kColumnsPerChunk) {
-    first_tile = static_cast<int>(blockIdx.x) * num_tiles;
+  __device__ void next() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1U;
   }
-  __device__ int count() const { return num_tiles * chunks_per_row; }
 };
 
 template <int kStages>
@@ -62,69 +67,69 @@ __device__ Bf16* shared_x(Ring<kStages>& ring) {
   return reinterpret_cast<Bf16*>(&ring + 1);
 }
 
-template <int kStages>
-__device__ void issue(Ring<kStages>& ring, const unsigned char* w, const BlockChunks& mine,
-                      int chunk, int stage) {
-  const std::int64_t at = static_cast<std::int64_t>(mine.first_tile) * mine.chunks_per_row + chunk;
-  ptx::mbarrier_arrive_expect(&ring.full[stage], kChunkBytes);
-  ptx::bulk_load(ring.chunk[stage], w + at * kChunkBytes, kChunkBytes, &ring.full[stage]);
+/// The loader warp arrives and goes on; consumers wait for it before their first barrier.
+__device__ void say_ring_ready() {
+  asm volatile("bar.arrive 2, %0;" ::"n"(kStreamThreads) : "memory");
+}
+__device__ void ring_ready() {
+  asm volatile("bar.sync 2, %0;" ::"n"(kStreamThreads) : "memory");
 }
 
-/// Chunks are numbered through all products of a launch; chunk i lives in stage i % kStages and is
-/// the (i / kStages)-th to do so.
-__device__ unsigned full_parity(int chunk, int stages) {
-  return (chunk / stages) & 1U;
-}
-__device__ unsigned empty_parity(int chunk, int stages) {
-  return (chunk / stages + 1) & 1U;
-}
-
-/// First thing a block does, one lane of the loader warp: barriers, then as much of the first
-/// product's weights as the ring holds. Weights are constant, so nothing needs to be waited for,
-/// and no other thread touches the barriers before the block barrier that follows.
-template <int kStages>
-__device__ int fill_ring(Ring<kStages>& ring, const StreamArgs& args, const BlockChunks& mine) {
-  for (int s = 0; s < kStages; ++s) {
-    ptx::mbarrier_init(&ring.full[s], 1);
-    ptx::mbarrier_init(&ring.empty[s], kConsumerWarps);
-  }
-  ptx::mbarrier_init_fence();
-  const int total = mine.count() * args.length;
-  const int filled = total < kStages ? total : kStages;
-  for (int i = 0; i < filled; ++i) {
-    const int product = i / mine.count();
-    issue(ring,
-          args.w.get() + product * static_cast<std::int64_t>(args.n) / kRowsPerTile *
-                             mine.chunks_per_row * kChunkBytes,
-          mine, i % mine.count(), i);
-  }
-  return filled;
-}
-
-/// Waits for bulk copies in flight: their barriers and targets live in this block's shared memory,
-/// so the block must outlive them. They depend on nothing and always land: no deadline.
-template <int kStages>
-__device__ void drain(Ring<kStages>& ring, int first, int end) {
-  for (int i = first; i < end; ++i) {
-    while (!ptx::mbarrier_try_wait(&ring.full[i % kStages], full_parity(i, kStages))) {
+/// The loader warp's work: barriers, one lane each; then, by its first lane, chunk after chunk, as
+/// soon as the consumer warps have left the stage, which needs no waiting in the first round:
+/// weights are constant. `wait_empty` says false when the run is aborted. Ends when every copy has
+/// landed, since the copies write to this block's shared memory.
+///
+/// Short on purpose. Other blocks stream meanwhile, and each line of code that is not in the cache
+/// stands in their queue.
+template <int kStages, class WaitEmpty>
+__device__ void load(Ring<kStages>& ring, const StreamArgs& args, WaitEmpty wait_empty) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane == 0) {
+    TW_ROLLED_LOOP
+    for (int s = 0; s < kStages; ++s) {
+      ptx::mbarrier_init(&ring.full[s], 1);
+      ptx::mbarrier_init(&ring.empty[s], kConsumerWarps);
     }
+    ptx::mbarrier_init_fence();
   }
-}
-
-/// The rest of the loader's work: reuse a stage when all consumer warps have left it.
-template <int kStages>
-__device__ void load_rest(Ring<kStages>& ring, const StreamArgs& args, const BlockChunks& mine,
-                          int filled, const SyncHeader& header) {
-  const std::int64_t product_bytes =
-      static_cast<std::int64_t>(args.n) / kRowsPerTile * mine.chunks_per_row * kChunkBytes;
-  const int total = mine.count() * args.length;
-  for (int i = filled; i < total; ++i) {
-    const int stage = i % kStages;
-    if (!wait_mbarrier(&ring.empty[stage], empty_parity(i, kStages), stage, header)) {
-      drain(ring, i - kStages, i);
-      return;
+  __syncwarp();
+  say_ring_ready();
+  if (lane != 0) return;
+  const int count = args.tiles_per_block * args.chunks_per_tile;
+  const int own_bytes = count * kChunkBytes;
+  const unsigned char* from = args.w.get() + static_cast<std::int64_t>(blockIdx.x) * own_bytes;
+  const int total = count * args.length;
+  int left = count;  // chunks of this product
+  const auto issue = [&](int stage) {
+    ptx::mbarrier_arrive_expect(&ring.full[stage], kChunkBytes);
+    ptx::bulk_load(ring.chunk[stage], from, kChunkBytes, &ring.full[stage]);
+    from += kChunkBytes;
+    if (--left == 0) {
+      left = count;
+      from += args.product_bytes - own_bytes;
     }
-    issue(ring, args.w.get() + (i / mine.count()) * product_bytes, mine, i % mine.count(), stage);
+  };
+  // A release at GPU scope waits for all bulk copies in flight on its SM, whoever issued them: with
+  // the whole ring in flight it would wait for all of the next product. So a few at a time.
+  Place<kStages> at;
+  Place<kStages> landing;
+  int issued = 0;
+  TW_ROLLED_LOOP
+  for (; issued < total; ++issued, at.next()) {
+    if (issued >= args.window) {
+      while (!ptx::mbarrier_try_wait(&ring.full[landing.stage], landing.parity)) {
+      }
+      landing.next();
+    }
+    if (issued >= kStages && !wait_empty(at.stage, at.parity ^ 1U)) break;
+    issue(at.stage);
+  }
+  // Copies depend on nothing and always land, so no deadline.
+  TW_ROLLED_LOOP
+  for (int i = issued < args.window ? issued : args.window; i > 0; --i, landing.next()) {
+    while (!ptx::mbarrier_try_wait(&ring.full[landing.stage], landing.parity)) {
+    }
   }
 }
 
@@ -132,6 +137,7 @@ __device__ void load_rest(Ring<kStages>& ring, const StreamArgs& args, const Blo
 template <int kStages>
 __device__ void load_x(Ring<kStages>& ring, const Bf16* x, int k) {
   Bf16* to = shared_x(ring);
+  TW_ROLLED_LOOP
   for (int v = static_cast<int>(threadIdx.x); v < k / 8; v += kConsumerWarps * 32) {
     const auto* from = reinterpret_cast<const uint4*>(x) + v;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
@@ -142,9 +148,10 @@ __device__ void load_x(Ring<kStages>& ring, const Bf16* x, int k) {
   asm volatile("cp.async.commit_group;\n cp.async.wait_group 0;" ::: "memory");
 }
 
-/// One chunk: this warp's 64 of 512 columns, 16 rows.
+/// One chunk: this warp's 64 of 512 columns, 16 rows. Two sums by turns, so that a product does not
+/// wait for the one before it.
 template <int kStages>
-__device__ void multiply(Ring<kStages>& ring, int stage, int column, float (&acc)[4]) {
+__device__ void multiply(Ring<kStages>& ring, int stage, int column, float (&acc)[2][4]) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   constexpr int kSteps = kColumnsPerChunk / 16 / kConsumerWarps;
@@ -163,40 +170,42 @@ __device__ void multiply(Ring<kStages>& ring, int stage, int column, float (&acc
       b0 = *reinterpret_cast<const std::uint32_t*>(x);
       b1 = *reinterpret_cast<const std::uint32_t*>(x + 8);
     }
-    ptx::mma_m16n8k16_bf16(acc, a, b0, b1);
+    ptx::mma_m16n8k16_bf16(acc[s % 2], a, b0, b1);
   }
 }
 
 /// Consumer warps' part of one product. False: aborted.
 template <int kStages>
-__device__ bool consume(Ring<kStages>& ring, const StreamArgs& args, const BlockChunks& mine,
-                        int first_chunk, Bf16* y, const SyncHeader& header) {
+__device__ bool consume(Ring<kStages>& ring, const StreamArgs& args, Place<kStages>& at, Bf16* y,
+                        const SyncHeader& header) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  int chunk = first_chunk;
-  for (int tile = 0; tile < mine.num_tiles; ++tile) {
-    float acc[4] = {};
-    for (int c = 0; c < mine.chunks_per_row; ++c, ++chunk) {
-      const int stage = chunk % kStages;
-      const bool got = wait_mbarrier(&ring.full[stage], full_parity(chunk, kStages), stage, header);
+  y += blockIdx.x * args.tiles_per_block * kRowsPerTile;
+  TW_ROLLED_LOOP
+  for (int tile = 0; tile < args.tiles_per_block; ++tile) {
+    float acc[2][4] = {};
+    TW_ROLLED_LOOP
+    for (int c = 0; c < args.chunks_per_tile; ++c, at.next()) {
+      const bool got = wait_mbarrier(&ring.full[at.stage], at.parity,
+                                     static_cast<std::uint32_t>(at.stage), header);
       if (!__all_sync(0xffffffffU, got)) return false;
-      multiply(ring, stage, c * kColumnsPerChunk, acc);
+      multiply(ring, at.stage, c * kColumnsPerChunk, acc);
       __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(&ring.empty[stage]);
+      if (lane == 0) ptx::mbarrier_arrive(&ring.empty[at.stage]);
     }
     // Column 0 of the accumulators sits in lanes 0, 4, 8, ...: rows lane / 4 and lane / 4 + 8.
     if (lane % 4 == 0) {
-      ring.partial[warp][lane / 4] = acc[0];
-      ring.partial[warp][lane / 4 + 8] = acc[2];
+      ring.partial[warp][lane / 4] = acc[0][0] + acc[1][0];
+      ring.partial[warp][lane / 4 + 8] = acc[0][2] + acc[1][2];
     }
     ConsumerGroup::barrier();
     if (threadIdx.x < kRowsPerTile) {
       float sum = 0;
 #pragma unroll
       for (int w = 0; w < kConsumerWarps; ++w) sum += ring.partial[w][threadIdx.x];
-      y[(mine.first_tile + tile) * kRowsPerTile + threadIdx.x] = __float2bfloat16(sum);
+      y[tile * kRowsPerTile + threadIdx.x] = __float2bfloat16(sum);
     }
-    if (tile + 1 < mine.num_tiles) ConsumerGroup::barrier();
+    if (tile + 1 < args.tiles_per_block) ConsumerGroup::barrier();
   }
   return true;
 }
@@ -205,42 +214,34 @@ template <int kStages>
 __global__ void __launch_bounds__(kStreamThreads, 1)
     stream_kernel(const StreamArgs args, const __grid_constant__ SyncContext<2> context) {
   Ring<kStages>& ring = shared_ring<kStages>();
-  const BlockChunks mine(args);
-  const bool is_loader = threadIdx.x == kConsumerWarps * 32;
-  int filled = 0;
-  if (is_loader) filled = fill_ring(ring, args, mine);
-  SyncCta<AtomicsCuda, 2, SingleTileMaps> block(context);
-  if (!block.begin_cta()) {
-    if (is_loader) drain(ring, 0, filled);
-    return;
-  }
   if (threadIdx.x >= kConsumerWarps * 32) {
-    if (is_loader) load_rest(ring, args, mine, filled, context.header);
+    load(ring, args, [&](int stage, unsigned parity) {
+      return wait_mbarrier(&ring.empty[stage], parity, static_cast<std::uint32_t>(stage),
+                           context.header);
+    });
     return;
   }
-  SyncCta<AtomicsCudaOf<ConsumerGroup>, 2, SingleTileMaps> consumers(context);
-  const Ready ready = consumers.wait_input(0, {0});
+  SyncCta<AtomicsCudaOf<ConsumerGroup>, 2, SingleTileMaps> sync(context);
+  if (!sync.begin_cta()) return;
+  const Ready ready = sync.wait_input(0, {0});
   if (!ready) return;
   load_x(ring, args.x.get(ready), args.k);
-  ConsumerGroup::barrier();
-  if (!consume(ring, args, mine, 0, args.y.get(), context.header)) return;
-  consumers.signal_output(1, {static_cast<std::int64_t>(blockIdx.x)});
+  ring_ready();
+  Place<kStages> at;
+  if (!consume(ring, args, at, args.y.get(), context.header)) return;
+  sync.signal_output(1, {static_cast<std::int64_t>(blockIdx.x)});
 }
 
-/// Streams the weights and looks at nothing.
+/// Streams the weights and looks at nothing: a stage is left as soon as it is full.
 template <int kStages>
 __global__ void __launch_bounds__(kStreamThreads, 1) bare_read_kernel(const StreamArgs args) {
   Ring<kStages>& ring = shared_ring<kStages>();
-  const BlockChunks mine(args);
-  if (threadIdx.x == kConsumerWarps * 32) {
-    const int filled = fill_ring(ring, args, mine);
-    for (int i = filled; i < mine.count(); ++i) {
-      const int stage = i % kStages;
-      drain(ring, i - kStages, i - kStages + 1);
-      issue(ring, args.w.get(), mine, i, stage);
+  if (threadIdx.x < kConsumerWarps * 32) return;
+  load(ring, args, [&](int stage, unsigned parity) {
+    while (!ptx::mbarrier_try_wait(&ring.full[stage], parity)) {
     }
-    drain(ring, mine.count() - filled, mine.count());
-  }
+    return true;
+  });
 }
 
 /// The same products in one launch: the counter of each product is a grid barrier, and the loader
@@ -250,21 +251,17 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
     persistent_kernel(const StreamArgs args, const __grid_constant__ SyncContext<1> context) {
   Ring<kStages>& ring = shared_ring<kStages>();
   const SyncHeader& header = context.header;
-  const BlockChunks mine(args);
-  const bool is_loader = threadIdx.x == kConsumerWarps * 32;
-  int filled = 0;
-  if (is_loader) filled = fill_ring(ring, args, mine);
-  SyncCta<AtomicsCuda, 1, SingleTileMaps> block(context);
-  if (!block.begin_cta()) {
-    if (is_loader) drain(ring, 0, filled);
-    return;
-  }
   if (threadIdx.x >= kConsumerWarps * 32) {
-    if (is_loader) load_rest(ring, args, mine, filled, header);
+    load(ring, args, [&](int stage, unsigned parity) {
+      return wait_mbarrier(&ring.empty[stage], parity, static_cast<std::uint32_t>(stage), header);
+    });
     return;
   }
+  SyncCta<AtomicsCudaOf<ConsumerGroup>, 1, SingleTileMaps> sync(context);
+  if (!sync.begin_cta()) return;
   AtomicsCudaOf<ConsumerGroup> atomics;
   const Ready always(true);
+  Place<kStages> at;
   for (int p = 0; p < args.length; ++p) {
     const Bf16* x = args.x.get(always);
     if (p > 0) {
@@ -276,12 +273,17 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
         failed = !wait_word(atomics, header.counter.words + p - 1, site, header);
       }
       if (ConsumerGroup::barrier_or(failed)) return;
-      x = args.y.get() + static_cast<std::int64_t>(p - 1) * args.n;
+      x = args.y.get() + static_cast<std::int64_t>(p - 1) * args.k;
     }
     load_x(ring, x, args.k);
-    ConsumerGroup::barrier();
-    Bf16* y = args.y.get() + static_cast<std::int64_t>(p) * args.n;
-    if (!consume(ring, args, mine, p * mine.count(), y, header)) return;
+    if (p == 0) {
+      ring_ready();
+    } else {
+      ConsumerGroup::barrier();
+    }
+    if (!consume(ring, args, at, args.y.get() + static_cast<std::int64_t>(p) * args.k, header)) {
+      return;
+    }
     ConsumerGroup::barrier();
     if (threadIdx.x == 0) atomics.add_release(header.counter.words + p, 1, false);
   }
@@ -293,6 +295,8 @@ std::string kernel_name(const char* what, int stages) {
 
 std::int64_t shared_bytes_of(const StreamShape& shape) {
   switch (shape.stages) {
+    case 4:
+      return shared_bytes<4>(shape.n);
     case 5:
       return shared_bytes<5>(shape.n);
     case 10:
@@ -300,7 +304,7 @@ std::int64_t shared_bytes_of(const StreamShape& shape) {
     case 11:
       return shared_bytes<11>(shape.n);
     default:
-      throw Error("weight stream", "5, 10 or 11 stages", std::to_string(shape.stages));
+      throw Error("weight stream", "4, 5, 10 or 11 stages", std::to_string(shape.stages));
   }
 }
 
@@ -312,13 +316,17 @@ NodeSpec stream_node(const StreamShape& shape, const char* what, int length) {
   node.kernel = kernel_name(what, shape.stages);
   node.num_works = shape.blocks;
   node.resources = {.threads = kStreamThreads, .shared_bytes = shared_bytes_of(shape)};
-  node.make_args = [n = static_cast<int>(shape.n), length](const Addresses& at) {
+  node.make_args = [shape, length](const Addresses& at) {
     StreamArgs args{};
     args.w = {static_cast<const unsigned char*>(at.operands[0])};
     if (at.operands.size() > 1) args.x = {static_cast<const Bf16*>(at.operands[1])};
     if (at.operands.size() > 2) args.y = {static_cast<Bf16*>(at.operands[2])};
-    args.n = args.k = n;
+    args.product_bytes = packed_bytes(shape.n, shape.n);
+    args.k = static_cast<int>(shape.n);
+    args.tiles_per_block = static_cast<int>(shape.n) / kRowsPerTile / shape.blocks;
+    args.chunks_per_tile = static_cast<int>(shape.n) / kColumnsPerChunk;
     args.length = length;
+    args.window = shape.window > 0 ? std::min(shape.window, shape.stages) : shape.stages;
     return to_bytes(args);
   };
   return node;
@@ -392,6 +400,7 @@ NodeSpec persistent_chain(const StreamShape& shape, int length, const TensorTabl
 }
 
 void add_weight_stream(KernelLibrary& kernels) {
+  add_stages<4>(kernels);
   add_stages<5>(kernels);
   add_stages<10>(kernels);
   add_stages<11>(kernels);
