@@ -144,8 +144,12 @@ HWY_INLINE void dot_block(const DotProducts<TA, TB>& p, std::int64_t row, std::i
     }
   }
 
+  // The next columns of B lie behind these: with few rows, waiting for them is all there is to do.
+  const std::int64_t ahead = C * p.b_stride;
   std::int64_t k = 0;
   for (; k + kLanes <= p.depth; k += kLanes) {
+#pragma GCC unroll 16
+    for (int c = 0; c < C; ++c) __builtin_prefetch(b + c * p.b_stride + (k + ahead), 0, 2);
     advance<R, C>(a + k, p.a_stride, b + k, p.b_stride, sums);
   }
   if (k < p.depth) {
