@@ -62,7 +62,9 @@ MergeTable read_merges(const JsonNode& node, const Vocabulary& vocabulary) {
       if (const auto found = vocabulary.id_of(token)) return *found;
       node.element(i).refuse("of tokens and to give a token of the vocabulary", in_quotes(token));
     };
-    table.set(id(names.left), id(names.right), {rank++, id(joined)});
+    const std::int32_t left = id(names.left);
+    const std::int32_t right = id(names.right);
+    table.set(left, right, {rank++, id(joined)});
   }
   return table;
 }
