@@ -49,7 +49,8 @@ Value dict(Environment& environment, const Arguments& arguments) {
         builder.set(key, value);
       }
     } else {
-      for (const Value& item : iterate(environment.budget, source)->items) {
+      const auto sequence = iterate(environment.budget, source);
+      for (const Value& item : sequence->items) {
         const auto pair = iterate(environment.budget, item);
         if (pair->items.size() != 2) fail("pairs to make a dict of");
         builder.set(pair->items[0], pair->items[1]);

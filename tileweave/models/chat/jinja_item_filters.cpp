@@ -186,7 +186,8 @@ Value join(Environment& environment, const Value& input, const Arguments& argume
   const Map get = attribute_getter(environment, bound.get(1, Value::none()));
   std::string out;
   bool is_first = true;
-  for (const Value& item : iterate(environment.budget, input)->items) {
+  const auto sequence = iterate(environment.budget, input);
+  for (const Value& item : sequence->items) {
     environment.budget.charge(separator.size() + kStepCost);
     if (!is_first) out += separator;
     is_first = false;

@@ -312,7 +312,8 @@ Value join_method(const TextCall& call) {
   const BoundArguments bound = call.bind({"iterable"}, 1);
   std::string out;
   bool is_first = true;
-  for (const Value& item : iterate(call.budget(), bound.at(0))->items) {
+  const auto sequence = iterate(call.budget(), bound.at(0));
+  for (const Value& item : sequence->items) {
     if (!item.is_text()) fail("strings to join", "a " + type_name(item));
     call.budget().charge(call.text().size() + item.view().size() + kStepCost);
     if (!is_first) out += call.text();
@@ -338,17 +339,11 @@ Value all_method(const TextCall& call) {
   return !call.text().empty();
 }
 
-template <bool (*kWanted)(char32_t), bool (*kOther)(char32_t)>
+template <bool (*kHolds)(std::string_view)>
 Value case_method(const TextCall& call) {
   const BoundArguments none = call.bind({});
   call.budget().charge(call.text().size() * 8);
-  bool has_wanted = false;
-  for (std::size_t at = 0; at < call.text().size();) {
-    const char32_t code = next_code_point(call.text(), at);
-    if (kOther(code)) return false;
-    has_wanted = has_wanted || kWanted(code);
-  }
-  return has_wanted;
+  return kHolds(call.text());
 }
 
 struct TextMethod {
@@ -366,9 +361,9 @@ constexpr TextMethod kSupportedTextMethods[] = {
     {"isalnum", all_method<is_letter_or_number>},
     {"isalpha", all_method<is_letter>},
     {"isdigit", all_method<is_digit>},
-    {"islower", case_method<is_lower, is_upper>},
+    {"islower", case_method<is_all_lower>},
     {"isspace", all_method<is_space>},
-    {"isupper", case_method<is_upper, is_lower>},
+    {"isupper", case_method<is_all_upper>},
     {"join", join_method},
     {"lower", map_method<to_lower>},
     {"lstrip", strip_method<Side::kLeft>},

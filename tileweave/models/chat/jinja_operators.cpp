@@ -16,8 +16,15 @@ constexpr std::uint64_t kMaxLength = std::uint64_t{1} << 31;
        "a " + type_name(a) + " and a " + type_name(b));
 }
 
-std::int64_t fitting(bool overflows, std::int64_t result) {
+void require_fit(bool overflows) {
   if (overflows) fail("integers that fit 64 bits");
+}
+
+// `compute` says whether it overflows and gives the result.
+template <class Compute>
+std::int64_t fitting(const Compute& compute) {
+  std::int64_t result = 0;
+  require_fit(compute(result));
   return result;
 }
 
@@ -34,24 +41,27 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
     if (exponent > 1) overflows = overflows || __builtin_mul_overflow(base, base, &base);
     if (overflows) break;
   }
-  return fitting(overflows, result);
+  require_fit(overflows);
+  return result;
 }
 
 Value integers(Operator op, std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
+  const auto subtract = [](std::int64_t from, std::int64_t number) {
+    return fitting([&](std::int64_t& to) { return __builtin_sub_overflow(from, number, &to); });
+  };
   switch (op) {
     case Operator::kAdd:
-      return fitting(__builtin_add_overflow(a, b, &result), result);
+      return fitting([&](std::int64_t& to) { return __builtin_add_overflow(a, b, &to); });
     case Operator::kSubtract:
-      return fitting(__builtin_sub_overflow(a, b, &result), result);
+      return subtract(a, b);
     case Operator::kMultiply:
-      return fitting(__builtin_mul_overflow(a, b, &result), result);
+      return fitting([&](std::int64_t& to) { return __builtin_mul_overflow(a, b, &to); });
     case Operator::kDivide:
       require_divisor(b == 0);
       return static_cast<double>(a) / static_cast<double>(b);
     case Operator::kFloorDivide:
       require_divisor(b == 0);
-      if (b == -1) return fitting(__builtin_sub_overflow(std::int64_t{0}, a, &result), result);
+      if (b == -1) return subtract(0, a);
       return a / b - (a % b != 0 && ((a < 0) != (b < 0)) ? 1 : 0);
     case Operator::kModulo:
       require_divisor(b == 0);

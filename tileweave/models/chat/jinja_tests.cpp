@@ -34,18 +34,11 @@ bool is_multiple(Environment& environment, Operands value, Operands divisor, std
                arithmetic(environment.budget, Operator::kModulo, value, divisor), rest);
 }
 
-// str.islower() and str.isupper(): a letter of that case, and none of the other.
-template <bool (*kWanted)(char32_t), bool (*kOther)(char32_t)>
+template <bool (*kHolds)(std::string_view)>
 bool has_case(Environment& environment, Operands value, Operands) {
   const std::string text = to_text(environment.budget, value);
   environment.budget.charge(text.size() * 8);
-  bool has_wanted = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const char32_t code = next_code_point(text, at);
-    if (kOther(code)) return false;
-    has_wanted = has_wanted || kWanted(code);
-  }
-  return has_wanted;
+  return kHolds(text);
 }
 
 bool is_same(Environment& environment, Operands a, Operands b) {
@@ -98,7 +91,7 @@ constexpr Test kTests[] = {
     {"iterable", [](Environment&, Operands value, Operands) { return is_iterable(value); }},
     {"le", compared<Operator::kLessEqual>, 1},
     {"lessthan", compared<Operator::kLess>, 1},
-    {"lower", has_case<is_lower, is_upper>},
+    {"lower", has_case<is_all_lower>},
     {"lt", compared<Operator::kLess>, 1},
     {"mapping", [](Environment&, Operands value,
                    Operands) { return value.is<std::shared_ptr<const Dict>>(); }},
@@ -113,7 +106,7 @@ constexpr Test kTests[] = {
     {"true",
      [](Environment&, Operands value, Operands) { return value.is<bool>() && value.as<bool>(); }},
     {"undefined", [](Environment&, Operands value, Operands) { return value.is_undefined(); }},
-    {"upper", has_case<is_upper, is_lower>},
+    {"upper", has_case<is_all_upper>},
 };
 
 const Test* find_test(std::string_view name) {

@@ -11,8 +11,21 @@ utf8proc_category_t category(char32_t code) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code));
 }
 
+struct CodeRange {
+  char32_t first;
+  char32_t last;
+};
+
+template <std::size_t N>
+bool is_among(char32_t code, const CodeRange (&ranges)[N]) {
+  for (const CodeRange& range : ranges) {
+    if (code >= range.first && code <= range.last) return true;
+  }
+  return false;
+}
+
 bool is_cased(char32_t code) {
-  return is_upper(code) || is_lower(code);
+  return is_upper(code) || is_lower(code) || is_title(code);
 }
 
 // What may stand between a capital sigma and the letter that makes it final or not.
@@ -84,6 +97,17 @@ std::size_t previous_start(std::string_view text, std::size_t end) {
   --end;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return end;
+}
+
+template <class IsWanted, class IsOther>
+bool is_all(std::string_view text, const IsWanted& is_wanted, const IsOther& is_other) {
+  bool has_wanted = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t code = next_code_point(text, at);
+    if (is_other(code)) return false;
+    has_wanted = has_wanted || is_wanted(code);
+  }
+  return has_wanted;
 }
 
 }  // namespace
@@ -177,12 +201,29 @@ bool is_printable(char32_t code) {
 }
 
 bool is_upper(char32_t code) {
-  const utf8proc_category_t found = category(code);
-  return found == UTF8PROC_CATEGORY_LU || found == UTF8PROC_CATEGORY_LT;
+  static constexpr CodeRange kOthers[] = {
+      // Unicode's Other_Uppercase
+      {0x2160, 0x216f},   {0x24b6, 0x24cf},   {0x1f130, 0x1f149},
+      {0x1f150, 0x1f169}, {0x1f170, 0x1f189},
+  };
+  return category(code) == UTF8PROC_CATEGORY_LU || is_among(code, kOthers);
 }
 
 bool is_lower(char32_t code) {
-  return category(code) == UTF8PROC_CATEGORY_LL;
+  static constexpr CodeRange kOthers[] = {
+      // Unicode's Other_Lowercase
+      {0xaa, 0xaa},       {0xba, 0xba},       {0x2b0, 0x2b8},     {0x2c0, 0x2c1},
+      {0x2e0, 0x2e4},     {0x345, 0x345},     {0x37a, 0x37a},     {0x1d2c, 0x1d6a},
+      {0x1d78, 0x1d78},   {0x1d9b, 0x1dbf},   {0x2071, 0x2071},   {0x207f, 0x207f},
+      {0x2090, 0x209c},   {0x2170, 0x217f},   {0x24d0, 0x24e9},   {0x2c7c, 0x2c7d},
+      {0xa69c, 0xa69d},   {0xa770, 0xa770},   {0xa7f8, 0xa7f9},   {0xab5c, 0xab5f},
+      {0x10780, 0x10780}, {0x10783, 0x10785}, {0x10787, 0x107b0}, {0x107b2, 0x107ba},
+  };
+  return category(code) == UTF8PROC_CATEGORY_LL || is_among(code, kOthers);
+}
+
+bool is_title(char32_t code) {
+  return category(code) == UTF8PROC_CATEGORY_LT;
 }
 
 bool is_letter(char32_t code) {
@@ -206,18 +247,22 @@ bool is_letter_or_number(char32_t code) {
 
 bool is_digit(char32_t code) {
   // Unicode's Numeric_Type=Digit: superscripts, subscripts, circled and dotted digits.
-  static constexpr char32_t kRanges[][2] = {
+  static constexpr CodeRange kRanges[] = {
       {0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},   {0x19da, 0x19da},
       {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
       {0x2474, 0x247c},   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
       {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},   {0x278a, 0x2792},
       {0x10a40, 0x10a43}, {0x10e60, 0x10e68}, {0x11052, 0x1105a}, {0x1f100, 0x1f10a},
   };
-  if (category(code) == UTF8PROC_CATEGORY_ND) return true;
-  for (const auto& [first, last] : kRanges) {
-    if (code >= first && code <= last) return true;
-  }
-  return false;
+  return category(code) == UTF8PROC_CATEGORY_ND || is_among(code, kRanges);
+}
+
+bool is_all_upper(std::string_view text) {
+  return is_all(text, is_upper, [](char32_t code) { return is_lower(code) || is_title(code); });
+}
+
+bool is_all_lower(std::string_view text) {
+  return is_all(text, is_lower, [](char32_t code) { return is_upper(code) || is_title(code); });
 }
 
 std::string_view strip(std::string_view text, Side side, std::optional<std::string_view> chars) {

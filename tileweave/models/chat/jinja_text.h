@@ -29,8 +29,12 @@ std::size_t find_text(std::string_view text, std::string_view wanted, std::size_
 bool is_space(char32_t code);
 bool is_line_break(char32_t code);
 bool is_printable(char32_t code);
-bool is_upper(char32_t code);  // upper or title case
+bool is_upper(char32_t code);
 bool is_lower(char32_t code);
+bool is_title(char32_t code);
+/// str.isupper() and str.islower(): letters of that case, and none of another.
+bool is_all_upper(std::string_view text);
+bool is_all_lower(std::string_view text);
 bool is_letter(char32_t code);
 bool is_letter_or_number(char32_t code);
 bool is_digit(char32_t code);  // decimal digits of all scripts, superscripts and their like
