@@ -7,8 +7,12 @@ Made with transformers 5.24.0, torch 2.15.0. Run from the root of the repository
 
 The processors are those that `generate` builds from a GenerationConfig, in its order. Logits are
 multiples of 1/8, so that ties are exact; the file holds them eightfold.
+
+Top-p sorts logits with torch.sort, which leaves the order of equal ones open (it differs between
+machines): here it sorts stably, so that of equal tokens the lowest id is removed first.
 """
 
+import functools
 import random
 
 import torch
@@ -71,6 +75,7 @@ def processed(model, eightfold, history, parameters):
 
 
 def main():
+    torch.sort = functools.partial(torch.sort, stable=True)
     model = tiny_model()
     print("// Written by scripts/goldens/sampling.py with transformers", transformers.__version__,
           "and torch", torch.__version__.split("+")[0] + "; do not edit.")

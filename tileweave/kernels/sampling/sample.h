@@ -2,10 +2,10 @@
 //
 // Filters in the order and with the boundaries of Hugging Face's generate: repetition penalty (each
 // distinct token of the history once), temperature, top-k (ties with the k-th stay), top-p (tokens
-// leave from the least likely while their sum is at most 1 - p; of equal ones the lowest id first),
-// min-p; then one draw over ascending ids. At temperature 0 the penalised row's argmax. The random
-// number is Philox4x32-10 of (seed, position) alone: neither batch nor schedule changes a draw. NaN
-// counts as -inf. Kernel tiles:
+// leave from the least likely while their sum is at most 1 - p; of equal ones the lowest id first,
+// which transformers leaves open), min-p; then one draw over ascending ids. Temperature 0: argmax
+// of the penalised row. The random number is Philox4x32-10 of (seed, position) alone, so that
+// neither batch nor schedule changes a draw. NaN counts as -inf. Kernel tiles:
 //   logits  slot 0  {m, n}: (tile_m, tile_n); a work waits for the tiles of its rows one by one
 //   ids     slot 1  {m}: (tile_m)
 //   parameters: constants, read before the first wait (no slot)
