@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tileweave/core/error.h"
+#include "tileweave/core/format.h"
 
 namespace tileweave {
 namespace {
@@ -45,7 +46,7 @@ class Descriptor {
 }  // namespace
 
 FileMap FileMap::open(const std::string& path) {
-  if (path.find('\0') != std::string::npos) refuse(path.c_str(), "a path with a zero byte");
+  if (path.find('\0') != std::string::npos) refuse(in_quotes(path), "a path with a zero byte");
   FileMap file(path);
   const Descriptor descriptor(path);
   struct stat info {};

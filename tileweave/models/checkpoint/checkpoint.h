@@ -4,9 +4,9 @@
 // Checkpoint::open takes, in this order: `model.safetensors`; the shards that
 // `model.safetensors.index.json` lists; the only other *.safetensors there is. The index is
 // honoured: a shard it lists must be there and hold exactly the tensors it is said to hold, and no
-// other model*.safetensors or NAME-I-of-N.safetensors may lie beside them. Nothing is copied: tensors
-// are spans into mapped files and live as long as the Checkpoint, which may be moved. Throws Error
-// naming the file.
+// other model*.safetensors or NAME-I-of-N.safetensors may lie beside them. Nothing is copied:
+// tensors are spans into mapped files and live as long as the Checkpoint, which may be moved.
+// Throws Error naming the file.
 #pragma once
 
 #include <cstdint>
