@@ -126,5 +126,21 @@ TEST(GemmCuda, SplitKAndStreamKAreRightAndGiveTheSameBitsInBothModes) {
   }
 }
 
+TEST(GemmCuda, NamesTheKernelOfAnEpilogueThatItLacks) {
+  const auto device = open();
+  Plan plan;
+  const TensorId a = plan.tensor({.name = "A", .shape = {8, 8}, .kind = TensorKind::kConstant});
+  const TensorId b = plan.tensor({.name = "B", .shape = {8, 8}, .kind = TensorKind::kConstant});
+  const TensorId c = plan.tensor({.name = "C", .shape = {8, 8}, .output = true});
+  plan.add(gemm(plan.tensors(), {.epilogue = {.activation = GemmActivation::kSilu}}, a, b, c));
+  try {
+    const Program program(*device, plan);
+    FAIL() << "the CUDA device has no epilogues";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("`gemm.f32.f32.f32.epilogue`"), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace tileweave

@@ -160,6 +160,107 @@ TEST(GemmNode, RefusesWhatDoesNotFitInOneSentence) {
             "make gemm node `gemm`: `r` must be a matrix, got shape (50)");
 }
 
+/// The matrices of one projection with weights (N, K) and everything an epilogue may ask for.
+struct Projection {
+  Plan plan;
+  TensorId a, b, c, bias, residual;
+
+  Projection() {
+    a = plan.tensor({.name = "a", .shape = {10, 50}, .tiles = {4, 50}});
+    b = plan.tensor(
+        {.name = "b", .shape = {70, 50}, .dtype = DType::kBF16, .kind = TensorKind::kConstant});
+    residual = plan.tensor({.name = "residual", .shape = {10, 70}, .tiles = {4, 16}});
+    c = plan.tensor({.name = "c", .shape = {10, 70}, .shares_buffer_with = residual});
+    bias = plan.tensor({.name = "bias", .shape = {70}, .kind = TensorKind::kConstant});
+  }
+  NodeSpec node(const GemmEpilogue& epilogue, GemmOptions options = {}) {
+    options.b_layout = BLayout::kNxK;
+    options.epilogue = epilogue;
+    return gemm(plan.tensors(), options, a, b, c);
+  }
+};
+
+TEST(GemmNode, NamesTheKernelByTypesAndByTheSlotThatAResidualTakes) {
+  Projection x;
+  EXPECT_EQ(x.node({}).kernel, "gemm.f32.bf16.f32");
+  EXPECT_EQ(x.node({.activation = GemmActivation::kSilu}).kernel, "gemm.f32.bf16.f32.epilogue");
+  EXPECT_EQ(x.node({.bias = x.bias}).kernel, "gemm.f32.bf16.f32.epilogue");
+  EXPECT_EQ(x.node({.bias = x.bias, .residual = x.residual}).kernel, "gemm.f32.bf16.f32.residual");
+}
+
+TEST(GemmNode, DeclaresBiasAndResidualByTheTilesOfC) {
+  Projection x;
+  const NodeSpec node =
+      x.node({.bias = x.bias, .residual = x.residual}, {.tile_m = 4, .tile_n = 32});
+  ASSERT_EQ(node.operands.size(), 5U);
+  const OperandSpec& bias = node.operands[3];
+  EXPECT_EQ(bias.tensor, x.bias);
+  EXPECT_EQ(bias.when, ReadTime::kPrologue);
+  EXPECT_EQ(bias.sync_slot, -1);
+  EXPECT_EQ(bias.kernel_tiles.box(2), (Box{{64}, {6}}));
+  EXPECT_EQ(bias.tiles_of_work(5), (std::vector<std::int64_t>{2}));
+  const OperandSpec& residual = node.operands[4];
+  EXPECT_EQ(residual.tensor, x.residual);
+  EXPECT_EQ(residual.when, ReadTime::kAfterWait);
+  EXPECT_EQ(residual.sync_slot, GemmOperands::kSlotResidual);
+  EXPECT_EQ(residual.kernel_tiles.tiling().tile, (Coord{4, 32}));
+  EXPECT_EQ(residual.tiles_of_work(5), (std::vector<std::int64_t>{5}));
+  EXPECT_NO_THROW(x.plan.add(node));
+}
+
+TEST(GemmNode, AGatedProductReadsTheGatesColumnsAndTheFactors) {
+  Projection x;
+  x.c = x.plan.tensor({.name = "half", .shape = {10, 35}});
+  const NodeSpec node = x.node({.bias = x.bias, .gated = true}, {.tile_m = 5, .tile_n = 16});
+  EXPECT_EQ(node.num_works, 2 * 3);
+  const OperandSpec& b = node.operands[GemmOperands::kB];
+  EXPECT_EQ(b.tiles_of_work(4), (std::vector<std::int64_t>{1, 4}));
+  EXPECT_EQ(b.kernel_tiles.box(1), (Box{{16, 0}, {16, 50}}));
+  EXPECT_EQ(b.kernel_tiles.box(4), (Box{{35 + 16, 0}, {16, 50}}));
+  EXPECT_EQ(node.operands[3].kernel_tiles.box(5), (Box{{35 + 32}, {3}}));
+  const NodeSpec split = x.node(
+      {.gated = true}, {.tile_m = 5, .tile_n = 16, .split = GemmSplit::kSplitK, .splits = 2});
+  EXPECT_EQ(split.scratch_bytes, 12U * 2U * 5U * 16U * 4U);
+}
+
+TEST(GemmNode, RefusesEpiloguesThatDoNotFitInOneSentence) {
+  Projection x;
+  const auto tensor = [&](const TensorSpec& spec) { return x.plan.tensor(spec); };
+  const auto constant = TensorKind::kConstant;
+  EXPECT_EQ(sentence([&] { x.node({.bias = 99}); }), "tensor table: a tensor id below 5, got 99");
+  const TensorId short_bias = tensor({.name = "s", .shape = {69}, .kind = constant});
+  EXPECT_EQ(sentence([&] { x.node({.bias = short_bias}); }),
+            "make gemm node `gemm`: the bias `s` must be (70), got (69)");
+  const TensorId counts =
+      tensor({.name = "n", .shape = {70}, .dtype = DType::kI32, .kind = constant});
+  EXPECT_EQ(sentence([&] { x.node({.bias = counts}); }),
+            "make gemm node `gemm`: the bias `n` must be f32, bf16 or f16, got i32");
+  const TensorId produced = tensor({.name = "p", .shape = {70}});
+  EXPECT_EQ(sentence([&] { x.node({.bias = produced}); }),
+            "make gemm node `gemm`: the bias `p` must be constant, got value");
+  EXPECT_EQ(sentence([&] { x.node({.residual = x.a}); }),
+            "make gemm node `gemm`: the residual `a` must be (10, 70), got (10, 50)");
+  const TensorId half = tensor({.name = "h", .shape = {10, 70}, .dtype = DType::kBF16});
+  EXPECT_EQ(sentence([&] { x.node({.residual = half}); }),
+            "make gemm node `gemm`: the residual `h` must be f32, got bf16");
+  EXPECT_EQ(sentence([&] { x.node({.residual = x.c}); }),
+            "make gemm node `gemm`: the result must be another value than the residual (it may "
+            "share its buffer), got `c` as both");
+  EXPECT_EQ(sentence([&] {
+              x.node({.residual = x.residual}, {.split = GemmSplit::kSplitK, .splits = 2});
+            }),
+            "make gemm node `gemm`: `c` may share the buffer of the residual `residual` only "
+            "where K is not split, got a split of K");
+  EXPECT_EQ(sentence([&] { x.node({.gated = true}); }),
+            "make gemm node `gemm`: `c` must be (10, 35), got (10, 70)");
+  x.b = tensor({.name = "odd", .shape = {71, 50}, .kind = constant});
+  EXPECT_EQ(sentence([&] { x.node({.gated = true}); }),
+            "make gemm node `gemm`: `odd` must hold the gate's columns and as many others, got 71");
+  x.b = tensor({.name = "q", .shape = {140, 50}});
+  EXPECT_EQ(sentence([&] { x.node({.gated = true}); }),
+            "make gemm node `gemm`: a gated GEMM needs a constant `q`, got value");
+}
+
 TEST(GemmNode, RefusesASquareResultThatIsItsOwnOperand) {
   Plan plan;
   const TensorId a = plan.tensor({.name = "a", .shape = {16, 16}});

@@ -38,6 +38,38 @@ TEST(GemmReference, AgreesWithSumsInAnyOrderWithinItsBound) {
   EXPECT_GT(std::fabs(a[17] * b[17]), bound) << "a missing product must be seen";
 }
 
+TEST(GemmReference, AppliesBiasGateActivationAndResidualByHand) {
+  const std::vector<float> a{1, 2};
+  const std::vector<float> b{1, 3, 0.5F, 1};  // (2, 2): gate 1, factor 3, then 0.5, 1
+  const std::vector<float> bias{-1, 5};
+  const std::vector<float> residual{10};
+  // gate 1 + 1 - 1 = 1, factor 3 + 2 + 5 = 10.
+  GemmEpilogueValues epilogue{.bias = bias, .residual = residual, .gated = true};
+  const auto c = [&] {
+    return gemm_fused_reference<float, float>({1, 1, 2}, epilogue, a, b, 1, DType::kF32).c[0];
+  };
+  EXPECT_DOUBLE_EQ(c(), 20);
+  epilogue.activation = GemmActivation::kSilu;
+  EXPECT_DOUBLE_EQ(c(), 10 / (1 + std::exp(-1.0)) + 10);
+  epilogue.activation = GemmActivation::kGeluTanh;
+  EXPECT_DOUBLE_EQ(c(), 5 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * 1.044715)) + 10);
+}
+
+TEST(GemmReference, BoundsSeeAWrongActivationAndAMissingTerm) {
+  const std::int64_t k = 300;
+  const auto a = random_values<float>(k, 3);
+  const auto b = random_values<float>(k, 4);
+  const std::vector<float> residual{1e-2F};
+  const auto reference = [&](const GemmEpilogueValues& epilogue) {
+    return gemm_fused_reference<float, float>({1, 1, k}, epilogue, a, b, 1, DType::kF32);
+  };
+  const auto silu = reference({.activation = GemmActivation::kSilu});
+  const auto gelu = reference({.activation = GemmActivation::kGeluTanh});
+  EXPECT_GT(std::fabs(silu.c[0] - gelu.c[0]), silu.bounds[0] + gelu.bounds[0]);
+  const auto with = reference({.residual = residual, .activation = GemmActivation::kSilu});
+  EXPECT_GT(std::fabs(with.c[0] - silu.c[0]), with.bounds[0]);
+}
+
 TEST(GemmReference, RefusesSpansOfAnotherLength) {
   const std::vector<float> a(5);
   const std::vector<float> b(6);

@@ -41,7 +41,19 @@ HWY_INLINE hn::Vec<Floats> load_wide(const BFloat16* from) {
 }
 HWY_INLINE hn::Vec<Floats> load_wide(const Float16* from) {
   const hn::Rebind<hwy::float16_t, Floats> half;
-  return hn::PromoteTo(Floats(), hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from)));
+  const auto loaded = hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from));
+  const auto wide = hn::PromoteTo(Floats(), loaded);
+  if constexpr (kVectorLanes >= 8) return wide;  // by instructions
+  // Without instructions for it Highway makes a finite number of infinity and NaN.
+  const hn::Rebind<std::uint16_t, Floats> half_bits;
+  const hn::Rebind<std::uint32_t, Floats> whole;
+  const auto bits = hn::PromoteTo(whole, hn::BitCast(half_bits, loaded));
+  const auto exponent = hn::Set(whole, 0x7c00U);
+  const auto is_special = hn::Eq(hn::And(bits, exponent), exponent);
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(whole, 0x8000U)));
+  const auto fraction = hn::ShiftLeft<13>(hn::And(bits, hn::Set(whole, 0x3ffU)));
+  const auto special = hn::Or(hn::Or(sign, fraction), hn::Set(whole, 0x7f800000U));
+  return hn::BitCast(Floats(), hn::IfThenElse(is_special, special, hn::BitCast(whole, wide)));
 }
 
 /// kLanes elements of each row.
