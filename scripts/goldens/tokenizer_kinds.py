@@ -19,6 +19,7 @@ tokens that the published files of that kind have. Written are
                       above; null where the package itself gives up
 """
 import argparse
+import collections
 import json
 import os
 import random
@@ -93,6 +94,14 @@ def train_bytes(parts, size, specials=()):
     return train(parts, size, specials, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
 
 
+def commonest(count):
+    """The commonest characters of the text. Left to itself, the trainer picks among equally common
+    ones by chance."""
+    counts = collections.Counter(' '.join(tokenizer_text.TRAINING).replace(' ', '▁'))
+    chosen = sorted(counts, key=lambda c: (-counts[c], c))[:count]
+    return {'initial_alphabet': chosen, 'limit_alphabet': count}
+
+
 def as_strings(merges):
     return [' '.join(pair) for pair in merges]
 
@@ -161,7 +170,7 @@ def llama2(**parts):
     normalizer = sequence('normalizers', {'type': 'Prepend', 'prepend': '▁'},
                           {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '▁'})
     vocab, merges = train({'normalizer': normalizer}, 840, special + bytes_, max_token_length=12,
-                          limit_alphabet=90)
+                          **commonest(90))
     decoder = sequence('decoders', {'type': 'Replace', 'pattern': {'String': '▁'}, 'content': ' '},
                        {'type': 'ByteFallback'}, {'type': 'Fuse'},
                        {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 0})
@@ -187,7 +196,7 @@ def llama2_metaspace():
 def words_metaspace():
     """No bytes to fall back on: unknown tokens, fused; words split at the visible blank."""
     metaspace = {'type': 'Metaspace', 'replacement': '▁', 'add_prefix_space': True}
-    vocab, merges = train({'pre_tokenizer': metaspace}, 400, ['<unk>', '</s>'], limit_alphabet=70)
+    vocab, merges = train({'pre_tokenizer': metaspace}, 400, ['<unk>', '</s>'], **commonest(70))
     tokens = [added(0, '<unk>'), added(1, '</s>'),
               added(len(vocab), '<s>', lstrip=True), added(len(vocab) + 1, '<mask>', rstrip=True)]
     return document({'vocab': vocab, 'merges': merges, 'unk_token': '<unk>', 'fuse_unk': True},
@@ -292,6 +301,9 @@ def variants():
         'normalizer': {'type': 'Strip', 'strip_left': True, 'strip_right': False}})
     out['metaspace first, blanks joined'] = ('llama2_metaspace', {
         'normalizer': {'type': 'Replace', 'pattern': {'Regex': ' {2,}'}, 'content': ' '}})
+    for content in ('', '+'):
+        out[f'metaspace first, front replaced by "{content}"'] = ('llama2_metaspace', {'normalizer': {
+            'type': 'Replace', 'pattern': {'Regex': r'^[ <-]+'}, 'content': content}})
     out['metaspace first, split before'] = ('llama2_metaspace', {'pre_tokenizer': sequence(
         'pretokenizers', split('-'), {'type': 'Metaspace', 'replacement': '▁', 'prepend_scheme': 'first',
                                       'split': True})})
@@ -318,6 +330,9 @@ def variants():
     out['replaced after fusing'] = ('llama2_prepend', {'decoder': sequence(
         'decoders', fallback, {'type': 'Fuse'},
         {'type': 'Replace', 'pattern': {'Regex': '▁+|-(?=-)'}, 'content': '+'})})
+    out['replaced at empty matches'] = ('llama2_prepend', {'decoder': sequence(
+        'decoders', fallback, {'type': 'Fuse'},
+        {'type': 'Replace', 'pattern': {'Regex': 'a*|(?=-)'}, 'content': '+'})})
     return out
 
 

@@ -165,7 +165,7 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text,
     at = end;
     if (token->words == AddedToken::Words::kWholeOnly && !is_whole_word(text, begin, end)) continue;
     if (token->left == AddedToken::Blanks::kSwallowed) {
-      begin = std::max(skip_blanks_left(text, begin), last_end);
+      begin = skip_blanks_left(text, begin);
     }
     if (token->right == AddedToken::Blanks::kSwallowed) end = skip_blanks_right(text, end);
     if (last_end < begin) parts.push_back({last_end, begin, nullptr});

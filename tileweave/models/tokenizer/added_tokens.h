@@ -49,8 +49,8 @@ class AddedTokens {
   /// -1 when there is none.
   std::int32_t largest_id() const { return largest_id_; }
 
-  /// A stretch of text: one of the tokens, or text between them when `token` is null. The stretch
-  /// of a token that swallows blanks may overlap the stretch behind it.
+  /// A stretch of text: one of the tokens, or text between them when `token` is null. The stretches
+  /// of tokens that swallow the same blanks overlap.
   struct Part {
     std::size_t begin;
     std::size_t end;

@@ -11,10 +11,13 @@
 namespace tileweave {
 namespace {
 
-// One search may backtrack this often before it counts as hostile; an ordinary one needs a few
-// steps for each character.
-constexpr unsigned long kMaxBacktracksOfAMatch = 10'000'000;
-constexpr unsigned long kMaxBacktracksOfASearch = 20'000'000;
+// A search that backtracks more often than this counts as hostile. An ordinary expression needs a
+// few steps for each character of the longest match that it tries.
+unsigned long most_backtracks(std::size_t text_size) {
+  constexpr unsigned long kAlways = 200'000;
+  constexpr unsigned long kOfACharacter = 32;
+  return kAlways + kOfACharacter * text_size;
+}
 
 const OnigUChar* as_onig(const char* text) {
   return reinterpret_cast<const OnigUChar*>(text);
@@ -79,14 +82,15 @@ struct RegexSearch::Memory {
 RegexSearch::RegexSearch(const Regex& regex)
     : program_(*regex.program_), memory_(std::make_unique<Memory>()) {
   require(memory_->region != nullptr && memory_->limits != nullptr, "split text", "memory", "none");
-  onig_set_retry_limit_in_match_of_match_param(memory_->limits, kMaxBacktracksOfAMatch);
-  onig_set_retry_limit_in_search_of_match_param(memory_->limits, kMaxBacktracksOfASearch);
 }
 
 RegexSearch::~RegexSearch() = default;
 
 const std::vector<TextRange>& RegexSearch::find_all(std::string_view text) {
   matches_.clear();
+  const unsigned long limit = most_backtracks(text.size());
+  onig_set_retry_limit_in_match_of_match_param(memory_->limits, limit);
+  onig_set_retry_limit_in_search_of_match_param(memory_->limits, 2 * limit);
   const OnigUChar* begin = as_onig(text.data());
   const OnigUChar* end = begin + text.size();
   const auto fail = [this](const std::string& expected, const std::string& got) {
