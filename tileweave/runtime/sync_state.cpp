@@ -10,11 +10,11 @@
 namespace tileweave {
 namespace {
 
-static_assert(offsetof(SyncContext<3>, operands) == sizeof(SyncHeader) &&
-                  offsetof(SyncContext<3>, tiles) == sizeof(SyncHeader) + 3 * sizeof(OperandSync) &&
+static_assert(offsetof(SyncContext<3>, header) == 3 * sizeof(OperandSync) &&
+                  offsetof(SyncContext<3>, tiles) == 3 * sizeof(OperandSync) + sizeof(SyncHeader) &&
                   sizeof(SyncContext<3>) ==
                       sizeof(SyncHeader) + 3 * (sizeof(OperandSync) + sizeof(OperandTiles)),
-              "contexts are written as a header, the operands' words and the operands' tiles");
+              "contexts are written as the operands' words, a header and the operands' tiles");
 
 bool uniform(const std::vector<std::int64_t>& values) {
   return std::all_of(values.begin(), values.end(),
@@ -229,12 +229,13 @@ std::vector<std::byte> SyncState::context(const ContextRequest& request, const N
     operands[at] = slot.sync;
     tiles[at] = slot.tiles;
   }
-  std::vector<std::byte> bytes = to_bytes(h);
+  std::vector<std::byte> bytes;
   const auto append = [&bytes](const auto& values) {
     const auto raw = std::as_bytes(std::span(values));
     bytes.insert(bytes.end(), raw.begin(), raw.end());
   };
   append(operands);
+  append(std::vector<SyncHeader>{h});
   append(tiles);
   return bytes;
 }

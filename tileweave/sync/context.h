@@ -94,34 +94,34 @@ struct alignas(16) SyncHeader {
   static constexpr std::uint32_t kCountBegun = 8;  // begin_cta counts this block as begun
   static constexpr std::uint32_t kWaits = 16;      // some operand polls: abort is looked at there
 
+  // Read by every block.
+  std::uint32_t flags;
+  std::uint32_t node;
+  std::uint32_t* abort;  // device word: non-zero asks every block to leave
+  std::uint32_t* begun;  // blocks of this node that have begun, since load or recover()
+  TileRecord* records;   // trace ring, or null
   // Read by few.
+  const std::int32_t* order;  // table order, else null
+  std::int64_t order_offset;  // rotation
+  std::int64_t num_works;
+  OrderForm order_form;
+  std::uint32_t rank;
   HangReport* report;
   std::uint64_t deadline_ns;   // longest wait; 0: none (quiescence is watched instead)
   CounterSync counter;         // words null when the node has none
   std::uint32_t* num_records;  // records claimed so far (may exceed the capacity: dropped)
   std::uint32_t record_capacity;
-  std::uint32_t rank;
   LaunchArgs args;
-  const std::int32_t* order;  // table order, else null
-  std::int64_t order_offset;  // rotation
-  std::int64_t num_works;
-  OrderForm order_form;
-  // Read by every block, and last: what follows are the operands' words.
-  std::uint32_t node;
-  TileRecord* records;   // trace ring, or null
-  std::uint32_t* begun;  // blocks of this node that have begun, since load or recover()
-  std::uint32_t* abort;  // device word: non-zero asks every block to leave
-  std::uint32_t flags;
 };
 
 /// The order matters: a kernel fetches its parameter by cache lines, each of which is a miss in
 /// every launch, some of them between the last arrival and the next signal. So what every block
-/// reads lies together: the end of the header, and the words of all operands after it.
+/// reads lies together, at the front: the operands' words, and the header, which begins with it.
 template <int kNumOperands>
 struct SyncContext {
   static constexpr int kOperands = kNumOperands;
-  SyncHeader header;
   OperandSync operands[kNumOperands];
+  SyncHeader header;
   OperandTiles tiles[kNumOperands];
 
   TW_HOST_DEVICE constexpr void set(int operand, const OperandSlot& slot) {

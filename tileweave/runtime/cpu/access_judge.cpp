@@ -58,8 +58,8 @@ AccessJudge::AccessJudge(const Launch& launch, const std::byte* context, std::in
   const OperandSync* slots = nullptr;
   const std::int32_t num_slots = launch.kernel != nullptr ? launch.kernel->num_sync_slots : 0;
   if (context != nullptr && num_slots > 0) {
-    header_ = &reinterpret_cast<const SyncContext<1>*>(context)->header;
-    slots = reinterpret_cast<const SyncContext<1>*>(context)->operands;
+    slots = reinterpret_cast<const OperandSync*>(context);
+    header_ = reinterpret_cast<const SyncHeader*>(slots + num_slots);
   }
   for (const OperandSpec& spec : launch.spec->operands) {
     const Tensor& tensor = (*launch.tensors)[spec.tensor];

@@ -111,7 +111,7 @@ void BlockLane::run() {
   try {
     if (block_.check_views_ == CheckViews::kOn && launch.spec != nullptr &&
         launch.tensors != nullptr) {
-      judge_ = std::make_unique<AccessJudge>(launch, state.context_bytes(), block_.index_);
+      judge_ = std::make_unique<AccessJudge>(launch, launch.context.data(), block_.index_);
     }
     if (state.plays_costs) {
       play_costs(*this, state);

@@ -24,9 +24,11 @@ std::vector<std::byte> widened(const std::vector<std::byte>& context, std::int32
   std::vector<std::byte> wide(sizeof(AnyContext));
   const std::size_t words = sizeof(OperandSync) * static_cast<std::size_t>(slots);
   const std::size_t tiles = sizeof(OperandTiles) * static_cast<std::size_t>(slots);
-  std::memcpy(wide.data(), context.data(), sizeof(SyncHeader) + words);
+  std::memcpy(wide.data(), context.data(), words);
+  std::memcpy(wide.data() + offsetof(AnyContext, header), context.data() + words,
+              sizeof(SyncHeader));
   std::memcpy(wide.data() + offsetof(AnyContext, tiles),
-              context.data() + sizeof(SyncHeader) + words, tiles);
+              context.data() + words + sizeof(SyncHeader), tiles);
   return wide;
 }
 

@@ -83,9 +83,7 @@ void ModelEngine::charge_block(BlockLane& lane) const {
 bool ModelEngine::has_words(const BlockLane& lane, std::int64_t slot) {
   const LaunchState& state = const_cast<BlockLane&>(lane).block().launch();
   if (state.launch->context.empty() || slot >= state.launch->kernel->num_sync_slots) return false;
-  const auto* context = reinterpret_cast<const SyncContext<1>*>(state.context_bytes());
-  const OperandSync* operands = context->operands;
-  return operands[slot].words != nullptr;
+  return reinterpret_cast<const OperandSync*>(state.context_bytes())[slot].words != nullptr;
 }
 
 void ModelEngine::at_hook(BlockLane& lane, LaneHook hook, std::int64_t value) {

@@ -20,8 +20,8 @@ namespace tileweave {
 struct HopBenchOptions {
   CudaOptions device = {};
   std::int32_t num_nodes = 1024;  // so that the ends of a run hardly count
-  std::int32_t repeats = 20;    // measurements of every arm
-  std::int64_t num_blocks = 0;  // 0: one per SM
+  std::int32_t repeats = 20;      // measurements of every arm
+  std::int64_t num_blocks = 0;    // 0: one per SM
 };
 
 struct HopArmResult {
