@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "tileweave/core/error.h"
+#include "tileweave/core/format.h"
 #include "tileweave/models/chat/jinja_parser.h"
 #include "tileweave/models/chat/jinja_print.h"
 #include "tileweave/models/chat/jinja_renderer.h"
@@ -26,8 +27,28 @@ struct ChatTemplate::Parsed {
 
 namespace {
 
-std::string at_line(int line, const std::string& expected) {
-  return "line " + std::to_string(line) + ": " + expected;
+// Faults quote names and texts of the template: on one line, and not whole books.
+std::string one_line(std::string_view text) {
+  static constexpr std::size_t kMaxBytes = 2000;
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    if (line.size() > kMaxBytes) return line + "...";
+    const std::size_t start = at;
+    const char32_t code = jinja::next_code_point(text, at);
+    if (code == '\n') {
+      line += "\\n";
+    } else if (code < 0x20 || code == 0x7f) {
+      line += ' ';
+    } else {
+      line += text.substr(start, at - start);
+    }
+  }
+  return line;
+}
+
+Error error_at(const std::string& operation, int line, const Fault& fault) {
+  return {operation, "line " + std::to_string(line) + ": " + one_line(fault.expected),
+          one_line(fault.got)};
 }
 
 std::chrono::local_seconds local_clock() {
@@ -38,8 +59,8 @@ std::chrono::local_seconds local_clock() {
 }
 
 void require_utf8(const std::string& text, const std::string& what) {
-  const std::size_t at = jinja::find_invalid_utf8(text);
-  if (at != jinja::kNowhere) {
+  const std::size_t at = valid_utf8_prefix(text);
+  if (at != text.size()) {
     jinja::fail(what + " is UTF-8", "another byte at offset " + std::to_string(at));
   }
 }
@@ -122,7 +143,7 @@ std::string render_template(const std::string& name, const jinja::Body& body,
     const Value messages = make_messages(budget);
     variables = all_variables(budget, messages, options);
   } catch (const Fault& fault) {
-    throw Error(operation, fault.expected, fault.got);
+    throw Error(operation, one_line(fault.expected), one_line(fault.got));
   }
   jinja::Renderer renderer({.work = options.limits.work,
                             .output_bytes = options.limits.output_bytes,
@@ -131,7 +152,7 @@ std::string render_template(const std::string& name, const jinja::Body& body,
   try {
     return renderer.render(body);
   } catch (const Fault& fault) {
-    throw Error(operation, at_line(renderer.line(), fault.expected), fault.got);
+    throw error_at(operation, renderer.line(), fault);
   }
 }
 
@@ -144,9 +165,9 @@ ChatTemplate::~ChatTemplate() = default;
 
 ChatTemplate ChatTemplate::parse(std::string source, const std::string& name) {
   const std::string operation = "parse chat template '" + name + "'";
-  const std::size_t invalid = jinja::find_invalid_utf8(source);
-  if (invalid != jinja::kNowhere) {
-    throw Error(operation, "UTF-8 text", "another byte at offset " + std::to_string(invalid));
+  const std::size_t num_valid = valid_utf8_prefix(source);
+  if (num_valid != source.size()) {
+    throw Error(operation, "UTF-8 text", "another byte at offset " + std::to_string(num_valid));
   }
   try {
     auto parsed = std::make_unique<Parsed>();
@@ -154,7 +175,7 @@ ChatTemplate ChatTemplate::parse(std::string source, const std::string& name) {
     parsed->body = jinja::parse_template(source);
     return ChatTemplate(std::move(parsed));
   } catch (const jinja::SourceFault& found) {
-    throw Error(operation, at_line(found.line, found.fault.expected), found.fault.got);
+    throw error_at(operation, found.line, found.fault);
   }
 }
 

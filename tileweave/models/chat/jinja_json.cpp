@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tileweave/core/format.h"
 #include "tileweave/models/chat/jinja_print.h"
 #include "tileweave/models/chat/jinja_text.h"
 
@@ -60,7 +61,7 @@ class Reader {
   }
   template <class Exception>
   bool parse_error(std::size_t position, const std::string& token, const Exception&) {
-    fail(what_ + " is JSON", "'" + token + "' at byte " + std::to_string(position));
+    fail(what_ + " is JSON", in_quotes(token) + " at byte " + std::to_string(position));
   }
 
  private:

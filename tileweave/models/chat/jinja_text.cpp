@@ -112,22 +112,6 @@ bool is_all(std::string_view text, const IsWanted& is_wanted, const IsOther& is_
 
 }  // namespace
 
-std::size_t find_invalid_utf8(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  for (std::size_t at = 0; at < text.size();) {
-    if (static_cast<unsigned char>(text[at]) < 0x80) {
-      ++at;
-      continue;
-    }
-    utf8proc_int32_t code = 0;
-    const auto used =
-        utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &code);
-    if (used <= 0) return at;
-    at += static_cast<std::size_t>(used);
-  }
-  return kNowhere;
-}
-
 char32_t next_code_point(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<char32_t>(static_cast<unsigned char>(text[i])) : 0;

@@ -1,7 +1,7 @@
 // Text as Python sees it: UTF-8 bytes counted, cut and changed in code points.
 //
-// Every function but find_invalid_utf8 takes valid UTF-8; positions are byte offsets unless a name
-// says code points. Case mapping follows Unicode (utf8proc and the multi-character special cases).
+// Every function takes valid UTF-8; positions are byte offsets unless a name says code points. Case
+// mapping follows Unicode (utf8proc and the multi-character special cases).
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,6 @@
 namespace tileweave::jinja {
 
 inline constexpr std::size_t kNowhere = std::string_view::npos;
-
-/// Offset of the first byte that is not UTF-8 (surrogates and overlong forms count), or kNowhere.
-std::size_t find_invalid_utf8(std::string_view text);
 
 /// Reads the code point at `at` and moves `at` behind it.
 char32_t next_code_point(std::string_view text, std::size_t& at);
