@@ -105,6 +105,13 @@ struct AttentionStep {
             .page_table = page_table};
   }
 
+  /// Operands of the node in its order, with this step's keys and values in the pool.
+  std::vector<void*> addresses(std::vector<float>& out) {
+    return {q.data(),         k_pool.data(),    v_pool.data(),     k_pool.data(),
+            v_pool.data(),    positions.data(), slots.data(),      sequence_of_row.data(),
+            first_row.data(), past.data(),      page_table.data(), out.data()};
+  }
+
  private:
   static void append(std::vector<float>& to, const std::vector<float>& row) {
     to.insert(to.end(), row.begin(), row.end());

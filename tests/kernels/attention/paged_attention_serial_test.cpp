@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/kernels/attention/attention_step.h"
+#include "tests/kernels/attention/step_tensors.h"
 #include "tests/kernels/serial_lane.h"
 #include "tileweave/kernels/attention/paged_attention.h"
 #include "tileweave/kernels/attention/paged_attention_args.h"
@@ -14,36 +15,6 @@
 
 namespace tileweave {
 namespace {
-
-/// The tensors of a step; k_step and v_step lie in the pool.
-struct StepTensors {
-  TensorTable table;
-  PagedAttentionTensors at;
-
-  explicit StepTensors(const AttentionStep& s) {
-    const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t cols,
-                            TensorKind kind = TensorKind::kValue) {
-      return table.add({.name = name, .shape = {rows, cols}, .kind = kind});
-    };
-    const auto numbers = [&](const char* name, const Shape& shape) {
-      return table.add(
-          {.name = name, .shape = shape, .dtype = DType::kI32, .kind = TensorKind::kConstant});
-    };
-    const auto num_sequences = static_cast<std::int64_t>(s.past.size());
-    at.q = matrix("q", s.rows, s.q_width());
-    at.k_step = matrix("k_step", s.rows, s.kv_width());
-    at.v_step = matrix("v_step", s.rows, s.kv_width());
-    at.k_past = matrix("k_past", s.pool_rows, s.kv_width(), TensorKind::kState);
-    at.v_past = matrix("v_past", s.pool_rows, s.kv_width(), TensorKind::kState);
-    at.positions = numbers("positions", {s.rows});
-    at.slots = numbers("slots", {s.rows});
-    at.sequence_of_row = numbers("sequence_of_row", {s.rows});
-    at.first_row = numbers("first_row", {num_sequences});
-    at.past = numbers("past", {num_sequences});
-    at.page_table = numbers("page_table", {num_sequences, s.max_pages});
-    at.out = matrix("out", s.rows, s.q_width());
-  }
-};
 
 PagedAttentionOptions options_of(const AttentionStep& step, PagedAttentionOptions options) {
   options.head_dim = step.heads.head_dim;
@@ -58,11 +29,7 @@ std::vector<float> attend(AttentionStep step, const PagedAttentionOptions& optio
   add_attention_cpu(kernels);
   std::vector<float> out(step.q.size(), std::numeric_limits<float>::quiet_NaN());
   const SerialLane lane = run_serially<PagedAttentionOperands::kSlots>(
-      node, t.table, kernels,
-      {.operands = {step.q.data(), step.k_pool.data(), step.v_pool.data(), step.k_pool.data(),
-                    step.v_pool.data(), step.positions.data(), step.slots.data(),
-                    step.sequence_of_row.data(), step.first_row.data(), step.past.data(),
-                    step.page_table.data(), out.data()}});
+      node, t.table, kernels, {.operands = step.addresses(out)});
   EXPECT_EQ(lane.works_run(), node.num_works);
   EXPECT_EQ(lane.signals(), node.num_works);
   return out;

@@ -103,6 +103,14 @@ TEST(Sample, TiesAtTheBoundariesAreThoseOfTheReference) {
   }
 }
 
+TEST(Sample, OfEqualTokensTheHighestIdStaysUnderATinyTopP) {
+  for (std::int64_t cols = 1; cols <= 200; ++cols) {
+    const std::vector<float> row(static_cast<std::size_t>(cols), 0.5F);
+    const auto last = static_cast<std::int32_t>(cols - 1);
+    ASSERT_EQ(draw_many(row, {.top_p = 1e-9F}, 2), (std::vector{last, last})) << cols << " columns";
+  }
+}
+
 TEST(Sample, TheReferenceLeavesWhatTransformersLeaves) {
   for (const WarperGolden& golden : warper_goldens()) {
     SCOPED_TRACE(golden.name);
