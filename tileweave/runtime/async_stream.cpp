@@ -1,7 +1,6 @@
 #include "tileweave/runtime/async_stream.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -128,7 +127,7 @@ struct AsyncStream::Impl {
   std::vector<bool> live_operands_of(const NodeSpec& spec);
   void update_arrivals(const NodeSpec& spec);
   std::vector<Dependency> in_flight_limit(NodeId id) const;
-  NodeId end_event_period() const;
+  EndEvent end_event(NodeId id) const;
   std::shared_ptr<const TensorTable> tensors_now();
   Launch launch_of(NodeId id, std::function<void(NativeStream)> enqueue);
   void count_in_run(NodeId id);
@@ -273,14 +272,14 @@ std::vector<Dependency> AsyncStream::Impl::in_flight_limit(NodeId id) const {
   return after;
 }
 
-/// A later launch will wait for one that is max_in_flight older, by the next event behind it: four
-/// events in that time, on every stream. An event between two kernels would part programmatic ones.
-NodeId AsyncStream::Impl::end_event_period() const {
-  if (options.edge.kind == EdgeKind::kProgrammatic) return std::numeric_limits<NodeId>::max();
+/// A later launch will wait for one that is max_in_flight older, by the first event behind it:
+/// every stream, which takes one launch a round, gets about four in that time. None between kernels
+/// that may be launched programmatically, which an event would part.
+EndEvent AsyncStream::Impl::end_event(NodeId id) const {
+  if (options.edge.kind == EdgeKind::kProgrammatic) return EndEvent::kNone;
   const std::int32_t streams = plan.options().num_streams;
-  const std::int32_t period = std::max(options.run.max_in_flight / (4 * streams), 1) * streams;
-  // Streams take turns, so a period that shares no factor with their number meets each of them.
-  return period + (streams > 1 ? 1 : 0);
+  const std::int32_t rounds = std::max(options.run.max_in_flight / (4 * streams), 1);
+  return id / streams % rounds == 0 ? EndEvent::kRecorded : EndEvent::kNone;
 }
 
 /// The table as it is now: kernels in flight may look at theirs while the user makes tensors.
@@ -305,18 +304,9 @@ Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)>
   }
 
   const ScheduledNode& scheduled = run->grounds.schedule().nodes[static_cast<std::size_t>(id)];
-  Launch launch;
-  launch.node = global;
-  launch.name = spec.name;
-  launch.num_blocks = blocks_of(spec);
-  launch.num_works = spec.num_works;
-  launch.resources = spec.resources;
-  launch.cost = spec.cost;
-  launch.stream = scheduled.stream;
-  launch.after = scheduled.after;
+  Launch launch = launch_of_node(global, spec, scheduled, state);
   for (const Dependency& limit : in_flight_limit(id)) launch.after.push_back(limit);
   for (Dependency& dependency : launch.after) dependency.on += run_base;
-  launch.abort = state.abort_word();
   launch.spec = shared_spec;
   launch.tensors = tensors_now();
   if (enqueue) {
@@ -330,8 +320,7 @@ Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)>
       options.edge.start == StartRule::kLaunchCompletion) {
     launch.completion_event = CompletionEvent::kLaunchCompletion;
   }
-  if (id % end_event_period() == 0) launch.end_event = EndEvent::kRecorded;
-  launch.wait_kernel = state.wait_kernel(global, spec);
+  launch.end_event = end_event(id);
   launch.kernel = &device.kernels().find(spec.kernel);
   const NodeSync& sync = borrow_sync(global, spec);
   launch.begun = sync.begun.words;

@@ -169,6 +169,22 @@ EndEvent end_event_of(NodeId id, const Schedule& schedule) {
   return EndEvent::kNone;
 }
 
+Launch launch_of_node(NodeId id, const NodeSpec& spec, const ScheduledNode& scheduled,
+                      const SyncState& state) {
+  Launch launch;
+  launch.node = id;
+  launch.name = spec.name;
+  launch.num_blocks = blocks_of(spec);
+  launch.num_works = spec.num_works;
+  launch.resources = spec.resources;
+  launch.cost = spec.cost;
+  launch.stream = scheduled.stream;
+  launch.after = scheduled.after;
+  launch.abort = state.abort_word();
+  launch.wait_kernel = state.wait_kernel(id, spec);
+  return launch;
+}
+
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode) {
   std::uint32_t flags = SyncHeader::kCountBegun;
   if (mode == Mode::kSerial) flags |= SyncHeader::kAssertReady;

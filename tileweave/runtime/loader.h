@@ -12,6 +12,7 @@
 #include "tileweave/plan/verdict.h"
 #include "tileweave/plan/verify.h"
 #include "tileweave/runtime/device.h"
+#include "tileweave/runtime/launch.h"
 #include "tileweave/runtime/run_options.h"
 #include "tileweave/runtime/sync_state.h"
 
@@ -48,6 +49,10 @@ CompletionEvent completion_event_of(NodeId id, const Schedule& schedule);
 /// Whether an event is to be recorded behind a node: when a later node on another stream waits for
 /// its completion after more has been put on the node's own stream.
 EndEvent end_event_of(NodeId id, const Schedule& schedule);
+/// The part of a launch that follows from its node, its place in the schedule and the run's sync
+/// state; kernel, arguments, context and the plan that it keeps alive are the caller's.
+Launch launch_of_node(NodeId id, const NodeSpec& spec, const ScheduledNode& scheduled,
+                      const SyncState& state);
 /// SyncHeader flags of a node.
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode);
 

@@ -118,19 +118,9 @@ void* Program::Impl::address_of(TensorId id) const {
 Launch Program::Impl::launch_of(NodeId id) {
   const auto index = static_cast<std::size_t>(id);
   const NodeSpec& spec = plan->nodes()[index];
-  Launch launch;
-  launch.node = id;
-  launch.name = spec.name;
-  launch.num_blocks = blocks_of(spec);
-  launch.num_works = spec.num_works;
-  launch.resources = spec.resources;
-  launch.cost = spec.cost;
-  launch.stream = schedule.nodes[index].stream;
-  launch.after = schedule.nodes[index].after;
-  launch.abort = state.abort_word();
+  Launch launch = launch_of_node(id, spec, schedule.nodes[index], state);
   launch.completion_event = completion_event_of(id, schedule);
   launch.end_event = end_event_of(id, schedule);
-  launch.wait_kernel = state.wait_kernel(id, spec);
   // Aliasing pointers: launches keep the whole plan alive.
   launch.spec = std::shared_ptr<const NodeSpec>(plan, &spec);
   launch.tensors = std::shared_ptr<const TensorTable>(plan, &plan->tensors());
