@@ -63,6 +63,8 @@ struct MixNode {
   std::uint32_t salt = 0;
   Cost cost = {};
   std::optional<EdgePolicy> edge = std::nullopt;
+  /// Launch arguments of MixRowMaps, for the kernel that has those maps compiled in.
+  std::optional<LaunchArgs> row_maps = std::nullopt;
   MixFault fault = MixFault::kNone;
   std::int64_t fault_work = 0;
   TensorId fault_switch = kNoTensor;  // constant of one word: the fault happens while it is not 0

@@ -58,7 +58,34 @@ struct NoMixViews {
   TW_HOST_DEVICE void write(int /*operand*/, const Box& /*box*/) const {}
 };
 
-template <int kNumOperands, class Atomics, class Views>
+/// Maps and targets compiled into the kernel, for one input and one output cut by rows. Launch
+/// arguments: rows; of each operand kernel rows and data rows, 32 bits each; the rows of the
+/// input's producer.
+struct MixRowMaps {
+  static LaunchArgs args(std::int64_t rows, std::int64_t in_kernel, std::int64_t in_data,
+                         std::int64_t out_kernel, std::int64_t out_data, std::int64_t in_producer) {
+    return {{rows, in_kernel | in_data << 32, out_kernel | out_data << 32, in_producer}};
+  }
+  TW_HOST_DEVICE static TileSpan map(int operand, const Coord& k, const LaunchArgs& args) {
+    const std::int64_t kernel = args.v[1 + operand] & 0xffffffff;
+    const std::int64_t data = args.v[1 + operand] >> 32;
+    const std::int64_t first = k.v[0] * kernel / data;
+    const std::int64_t end = min64((k.v[0] + 1) * kernel, args.v[0]);
+    TileSpan span;
+    span.first.num_axes = span.extent.num_axes = 1;
+    span.first.v[0] = first;
+    span.extent.v[0] = (end - 1) / data - first + 1;
+    return span;
+  }
+  TW_HOST_DEVICE static std::uint32_t target(int operand, const Coord& d, const LaunchArgs& args) {
+    const std::int64_t data = args.v[1 + operand] >> 32;
+    const std::int64_t begin = d.v[0] * data;
+    const std::int64_t end = min64(begin + data, args.v[0]);
+    return static_cast<std::uint32_t>((end - 1) / args.v[3] - begin / args.v[3] + 1);
+  }
+};
+
+template <int kNumOperands, class Atomics, class Views, class Maps = ContextMaps>
 class TileMix {
  public:
   TW_HOST_DEVICE TileMix(const MixArgs& args, const SyncContext<kNumOperands>& context,
@@ -209,11 +236,13 @@ class TileMix {
   }
 
   const MixArgs& args_;
-  SyncCta<Atomics, kNumOperands> sync_;
+  SyncCta<Atomics, kNumOperands, Maps> sync_;
   Views views_;
 };
 
 /// "tile_mix.3": kernel for three operands; "tile_mix.3.lanes2": two lanes on the emulated device.
+/// "tile_mix.2.rows": MixRowMaps compiled in.
+inline constexpr const char* kMixRowsKernel = "tile_mix.2.rows";
 inline std::string mix_kernel_name(int num_operands, int lanes) {
   return "tile_mix." + std::to_string(num_operands) +
          (lanes > 1 ? ".lanes" + std::to_string(lanes) : "");

@@ -20,9 +20,9 @@ struct CheckerMixViews {
   }
 };
 
-template <int kNumOperands>
+template <int kNumOperands, class Maps = ContextMaps>
 void tile_mix_cpu(CpuLane& lane, const std::byte* args, const std::byte* context) {
-  TileMix<kNumOperands, AtomicsCpu, CheckerMixViews>(
+  TileMix<kNumOperands, AtomicsCpu, CheckerMixViews, Maps>(
       *reinterpret_cast<const MixArgs*>(args),
       *reinterpret_cast<const SyncContext<kNumOperands>*>(context), AtomicsCpu(lane),
       CheckerMixViews{lane.checker()})
@@ -93,6 +93,9 @@ void add_tile_mix_cpu(KernelLibrary& kernels) {
   add<4>(kernels);
   add<5>(kernels);
   add<6>(kernels);
+  kernels.add({.name = kMixRowsKernel,
+               .num_sync_slots = 2,
+               .cpu = tile_mix_cpu<2, FunctorMaps<MixRowMaps>>});
 }
 
 TensorId add_filled(MixPlan& mix, TensorSpec spec, std::uint32_t seed) {
@@ -126,6 +129,10 @@ NodeId add_mix(MixPlan& mix, MixNode node) {
   if (node.taking == MixOrder::kClaimed) {
     // Every work is claimed once, and every block once gets nothing.
     spec.counter.arrivals = {static_cast<std::uint32_t>(node.num_works + blocks)};
+  }
+  if (node.row_maps) {
+    spec.kernel = kMixRowsKernel;
+    spec.args = *node.row_maps;
   }
   MixArgs args{};
   std::vector<std::int32_t> tables;

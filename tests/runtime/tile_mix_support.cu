@@ -5,10 +5,10 @@
 namespace tileweave {
 namespace {
 
-template <int kNumOperands>
+template <int kNumOperands, class Maps = ContextMaps>
 __global__ void tile_mix_cuda(const __grid_constant__ MixArgs args,
                               const __grid_constant__ SyncContext<kNumOperands> context) {
-  TileMix<kNumOperands, AtomicsCuda, NoMixViews>(args, context, {}, {}).run_block();
+  TileMix<kNumOperands, AtomicsCuda, NoMixViews, Maps>(args, context, {}, {}).run_block();
 }
 
 template <int kNumOperands>
@@ -28,6 +28,10 @@ void add_tile_mix_cuda(KernelLibrary& kernels) {
   add<4>(kernels);
   add<5>(kernels);
   add<6>(kernels);
+  const auto rows = tile_mix_cuda<2, FunctorMaps<MixRowMaps>>;
+  kernels.add({.name = kMixRowsKernel,
+               .num_sync_slots = 2,
+               .cuda_function = reinterpret_cast<const void*>(rows)});
 }
 
 }  // namespace tileweave
