@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include "tileweave/core/error.h"
 #include "tileweave/core/atomic_file.h"
+#include "tileweave/core/error.h"
 
 namespace tileweave {
 namespace {
