@@ -77,6 +77,9 @@ PLAIN = [
     'a\u200bb', '\u2060', '\ufeff', '\ufeffHello', '\xad', 'a\xadb', '\ud7ff', '\ue000', '\uf8ff',
     '\ufffd', '\ufffe', '\uffff', '\U00010000', '\U0001ffff', '\U000f0000', '\U0010ffff', '\x0b\x0c',
     'a\x1cb\x1db', '\u180e', '\u2800', '\ufff9a\ufffab\ufffb',
+    # Letters, digits and marks that older versions of Unicode don't know.
+    "\U0003224d's", '\U00031350\U0002ebf0', 'a\U00010d4e!', '\U00010d45\U0001e4f7', '!\U00011bf3',
+    '\U00011f5a?', '\u0ece\u0ce3', '\u1c89\u1c8a', '\U0001ccf0\U00016ff4',
     # Code, addresses, punctuation.
     'for (int i = 0; i < n; ++i) { sum += a[i]; }', 'if (x == NULL)\n\treturn -1;\n', '    return x',
     '\treturn x\n\t\telse\n', 'def f(x):\n    return x * 2\n\n\nprint(f(3))\n', 'a&&b||!c', '<<<>>>',

@@ -2,10 +2,14 @@
 
 #include <oniguruma.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "tileweave/core/error.h"
 #include "tileweave/core/format.h"
+#include "tileweave/models/tokenizer/late_characters.h"
 #include "tileweave/models/tokenizer/utf8.h"
 
 namespace tileweave {
@@ -27,6 +31,45 @@ std::string complaint(int code, OnigErrorInfo* info) {
   OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
   const int length = onig_error_code_to_str(text, code, info);
   return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(length)};
+}
+
+void append_range(std::string& out, const CodePointRange& range) {
+  char text[sizeof "\\x{10FFFF}-\\x{10FFFF}"];
+  std::snprintf(text, sizeof text, "\\x{%X}-\\x{%X}", static_cast<unsigned>(range.first),
+                static_cast<unsigned>(range.last));
+  out += text;
+}
+
+// The class of what the engine knows of a property and of characters that are younger than it.
+template <std::size_t kSize>
+std::string class_of(std::string_view property, const CodePointRange (&late)[kSize]) {
+  std::string text = "[";
+  text += property;
+  for (const CodePointRange& range : late) append_range(text, range);
+  return text + "]";
+}
+
+// The expression with \p{L}, \p{N} and \p{M} as of Unicode 16. A class may stand inside a class.
+std::string with_late_characters(std::string_view expression) {
+  const std::pair<std::string_view, std::string> classes[] = {
+      {"\\p{L}", class_of("\\p{L}", kLateLetters)},
+      {"\\p{N}", class_of("\\p{N}", kLateNumbers)},
+      {"\\p{M}", class_of("\\p{M}", kLateMarks)}};
+  std::string out;
+  for (std::size_t at = 0; at < expression.size();) {
+    const std::string_view rest = expression.substr(at);
+    const auto* known = std::find_if(std::begin(classes), std::end(classes),
+                                     [rest](const auto& c) { return rest.starts_with(c.first); });
+    if (known != std::end(classes)) {
+      out += known->second;
+      at += known->first.size();
+    } else {
+      const std::size_t length = rest[0] == '\\' ? std::min<std::size_t>(2, rest.size()) : 1;
+      out += rest.substr(0, length);
+      at += length;
+    }
+  }
+  return out;
 }
 
 // The library wants to be told once, before its first use.
@@ -51,9 +94,10 @@ Regex::Regex(const std::string& expression, const std::string& operation)
     : program_(std::make_unique<Program>()) {
   initialize_engine();
   program_->expression = expression;
-  const OnigUChar* begin = as_onig(expression.data());
+  const std::string extended = with_late_characters(expression);
+  const OnigUChar* begin = as_onig(extended.data());
   OnigErrorInfo info{};
-  const int code = onig_new(&program_->compiled, begin, begin + expression.size(), ONIG_OPTION_NONE,
+  const int code = onig_new(&program_->compiled, begin, begin + extended.size(), ONIG_OPTION_NONE,
                             ONIG_ENCODING_UTF8, ONIG_SYNTAX_DEFAULT, &info);
   if (code != ONIG_NORMAL) {
     program_->compiled = nullptr;

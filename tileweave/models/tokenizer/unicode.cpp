@@ -9,45 +9,11 @@
 #include <memory>
 
 #include "tileweave/core/error.h"
+#include "tileweave/models/tokenizer/late_characters.h"
 #include "tileweave/models/tokenizer/utf8.h"
 
 namespace tileweave {
 namespace {
-
-struct CodePointRange {
-  char32_t first;
-  char32_t last;
-};
-
-// Digits that Unicode got after version 15.
-constexpr CodePointRange kLateNumerics[] = {
-    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9},
-    {0x11DE0, 0x11DE9}, {0x16130, 0x16139}, {0x16D70, 0x16D79},
-    {0x16FF4, 0x16FF6}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
-
-// Characters that are younger than Unicode 9 and whose normal forms, or whose order among other
-// marks, a younger Unicode would change. 0x11930 is the second half of the pair 0x11938.
-constexpr CodePointRange kLeftAlone[] = {
-    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
-    {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},
-    {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},
-    {0xA82C, 0xA82C},   {0xAB69, 0xAB69},   {0x10781, 0x10785}, {0x10787, 0x107B0},
-    {0x107B2, 0x107BA}, {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF},
-    {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B},
-    {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11930, 0x11930}, {0x11938, 0x11938},
-    {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34},
-    {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
-    {0x11D97, 0x11D97}, {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E030, 0x1E06D},
-    {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
-    {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
-
-template <std::size_t kSize>
-bool is_in(const CodePointRange (&ranges)[kSize], char32_t c) {
-  const auto* after = std::upper_bound(
-      std::begin(ranges), std::end(ranges), c,
-      [](char32_t value, const CodePointRange& range) { return value < range.first; });
-  return after != std::begin(ranges) && c <= std::prev(after)->last;
-}
 
 // Text without a byte from here on lies below U+0300 and is in form C already.
 constexpr unsigned char kFirstByteOfMarks = 0xCC;
@@ -102,7 +68,10 @@ bool is_word_character(char32_t c) {
   constexpr char32_t kZeroWidthJoiner = 0x200D;
   if (c == kZeroWidthNonJoiner || c == kZeroWidthJoiner) return true;
   if (c == 0xB2 || c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE)) return false;  // ² ³ ¹ ¼ ½ ¾
-  return ONIGENC_IS_CODE_WORD(ONIG_ENCODING_UTF8, c);
+  if (ONIGENC_IS_CODE_WORD(ONIG_ENCODING_UTF8, c)) return true;
+  const bool is_late_numeral = c >= 0x1D2C0 && c <= 0x1D2D3;  // a number, no decimal digit
+  return is_in(kLateLetters, c) || is_in(kLateMarks, c) ||
+         (is_in(kLateNumbers, c) && !is_late_numeral);
 }
 
 void append_lower_case(std::string& out, char32_t c) {
