@@ -34,7 +34,8 @@ RandomStep random_step(std::mt19937& random, std::int64_t vocabulary) {
 
 /// Logits of the last token of each sequence.
 std::vector<float> run(Decoder& decoder, const RandomStep& step) {
-  StepRequest request{.head = Head::kLogits};
+  StepRequest request;
+  request.head = Head::kLogits;
   std::vector<KvCache::SequenceId> sequences;
   for (std::size_t s = 0; s < step.now.size(); ++s) {
     sequences.push_back(decoder.add_sequence());

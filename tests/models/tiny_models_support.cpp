@@ -45,7 +45,7 @@ class RoundedCopy {
         std::memcpy(&value, tensor.bytes.data() + at, sizeof value);
         to.push_back(dtype == DType::kBF16 ? to_bfloat16(value).bits : to_float16(value).bits);
       }
-      tensors.push_back({.name = tensor_name, .dtype = dtype, .shape = tensor.shape});
+      tensors.push_back({.name = tensor_name, .dtype = dtype, .shape = tensor.shape, .bytes = {}});
     }
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       tensors[i].bytes = std::as_bytes(std::span(rounded[i]));
