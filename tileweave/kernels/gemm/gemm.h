@@ -1,15 +1,14 @@
 // GEMM: C (M, N) = A (M, K) · B, with B (K, N), or B (N, K) as model files store weights.
 //
-// Row-major; types of A x B -> C: f32 x f32 and bf16 x bf16 -> f32 or bf16; on the CPU also
-// f32 x bf16 and f32 x f16 -> f32. All sums are fp32 in an order that only K and its split decide,
-// never tile sizes, order, mode, tilings or other rows: ascending k; for (N, K) on the CPU 16
-// interleaved sums (k mod 16, from the start of a split part) folded by halves: +8, +4, +2, +1.
-// Kernel tiles and their coordinates (clipped at the edges):
+// Row-major; A x B -> C: f32 x f32 or bf16 x bf16 -> f32 or bf16; CPU also f32 x bf16 or f16 ->
+// f32. Sums are fp32, in an order that only K and its split decide, never tile sizes, order, mode
+// or other rows: ascending k; for (N, K) on the CPU 16 interleaved sums (k mod 16, counted from the
+// start of a split part) folded by halves: + 8, + 4, + 2, + 1.
+// Kernel tiles and their coordinates (clipped at the edges; the residual has slot 3, as C):
 //   A  slot 0  {m / coarse_m}: (coarse_m * tile_m, K); with wait_k {m / coarse_m, s}: (.., wait_k)
 //   B  slot 1  {0, n}: (K, tile_n), with wait_k {s, n}: (wait_k, tile_n); axes swapped for (N, K).
 //              A constant B is read before the first wait and never waited for.
 //   C  slot 2  {m, n}: (tile_m, tile_n); split tiles are signalled once, by their last arriver
-//   residual  slot 3, only with a residual: the tiles of C (gemm_epilogue.h)
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,8 @@ enum class BLayout : std::uint8_t { kKxN, kNxK };
 struct GemmOptions {
   std::string name = "gemm";
   /// One work computes tile_m x tile_n results over all of K (kTiles). tile_n may be as large as N:
-  /// one wait and one signal then serve a whole row of C. With few rows a work's weights, tile_n
-  /// columns, are what it costs: 64 KiB or more of them make the launch of a block cheap.
+  /// one wait and one signal then serve a whole row of C. With few rows a work costs what its
+  /// weights take from memory: on the CPU some 64 KiB of them hide a block's launch.
   std::int64_t tile_m = 64;
   std::int64_t tile_n = 64;
   std::int64_t tile_k = 32;  // K is split at multiples of this
