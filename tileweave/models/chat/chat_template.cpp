@@ -163,7 +163,7 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
-ChatTemplate ChatTemplate::parse(std::string source, const std::string& name) {
+ChatTemplate ChatTemplate::parse(const std::string& source, const std::string& name) {
   const std::string operation = "parse chat template '" + name + "'";
   const std::size_t num_valid = valid_utf8_prefix(source);
   if (num_valid != source.size()) {

@@ -45,7 +45,7 @@ struct ChatOptions {
 class ChatTemplate {
  public:
   /// `name` is what errors call the template: a file, usually.
-  static ChatTemplate parse(std::string source, const std::string& name);
+  static ChatTemplate parse(const std::string& source, const std::string& name);
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;

@@ -57,7 +57,7 @@ class BoundArguments {
 
   bool has(std::size_t i) const { return values_[i] != nullptr; }
   /// The argument, or `otherwise` where it is absent.
-  Value get(std::size_t i, Value otherwise) const { return has(i) ? *values_[i] : otherwise; }
+  Value get(std::size_t i, const Value& otherwise) const { return has(i) ? at(i) : otherwise; }
   const Value& at(std::size_t i) const { return *values_[i]; }
   bool truth(std::size_t i, bool otherwise) const { return has(i) ? is_true(at(i)) : otherwise; }
   std::string_view text(std::size_t i) const;

@@ -286,8 +286,11 @@ std::string format_percent(Budget& budget, std::string_view format, const Value&
     budget.charge(conversion.width + kStepCost);
     put(budget, out, converted(budget, letter, conversion, values[next++]));
   }
-  const bool is_mapping = arguments.is<std::shared_ptr<const Dict>>();
-  if (next < values.size() && !is_mapping) fail("as many conversions as the format has values");
+  // Python counts only what cannot be a mapping, which is a matter of having subscripts.
+  const bool has_subscripts = arguments.is_undefined() ||
+                              arguments.is<std::shared_ptr<const Dict>>() ||
+                              (arguments.is<std::shared_ptr<Sequence>>() && !is_tuple);
+  if (next < values.size() && !has_subscripts) fail("as many conversions as the format has values");
   return out;
 }
 

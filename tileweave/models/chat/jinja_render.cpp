@@ -143,12 +143,14 @@ void Renderer::run_set_block(const Statement& statement) {
 }
 
 void Renderer::run_filter_block(const Statement& statement) {
-  write(filtered(statement, capture(statement.body)));
+  const Value text = filtered(statement, capture(statement.body));
+  if (!text.is_text()) fail("a text from the filters of a block", "a " + type_name(text));
+  write(text);
 }
 
 // The text of a block through the block's filters, if it has any.
 Value Renderer::filtered(const Statement& statement, std::string text) {
-  const Value value = Value::text(std::move(text));
+  Value value = Value::text(std::move(text));
   if (statement.expressions.empty()) return value;
   const Value* before = std::exchange(block_text_, &value);
   Value result = evaluate(*statement.expressions[0]);
