@@ -89,8 +89,8 @@ void Decoder::add(const JsonNode& node) {
 
 std::unique_ptr<DecodeStage> Decoder::stages(std::string& text) const {
   NextStage stage = std::make_unique<TextStage>(text);
-  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
-    stage = std::visit(MakeStage{std::move(stage)}, *step);
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    stage = std::visit(MakeStage{std::move(stage)}, steps_[i]);
   }
   return stage;
 }

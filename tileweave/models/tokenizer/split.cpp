@@ -59,13 +59,14 @@ std::vector<TextRange> merge_with_previous(std::span<const Segment> segments) {
 std::vector<TextRange> merge_with_next(std::span<const Segment> segments) {
   std::vector<TextRange> ranges;  // from right to left
   SegmentKind next = SegmentKind::kBetween;
-  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
-    if (segment->kind == SegmentKind::kMatch && next != SegmentKind::kMatch && !ranges.empty()) {
-      ranges.back().begin = segment->range.begin;
+  for (std::size_t i = segments.size(); i-- > 0;) {
+    const Segment& segment = segments[i];
+    if (segment.kind == SegmentKind::kMatch && next != SegmentKind::kMatch && !ranges.empty()) {
+      ranges.back().begin = segment.range.begin;
     } else {
-      ranges.push_back(segment->range);
+      ranges.push_back(segment.range);
     }
-    next = segment->kind;
+    next = segment.kind;
   }
   std::reverse(ranges.begin(), ranges.end());
   return ranges;
