@@ -14,6 +14,7 @@
 #include "cli/cuda_machine.h"
 #include "cli/doctor.h"
 #include "cli/model_verbs.h"
+#include "cli/moe_verbs.h"
 #include "cli/output_form.h"
 #include "cli/verb_host.h"
 #include "cli/version.h"
@@ -84,6 +85,7 @@ class CommandLine : public VerbHost {
     add_doctor();
     add_bench();
     add_model_verbs(*this);
+    add_moe_verbs(*this);
   }
 
   int run(const std::vector<std::string>& arguments) {

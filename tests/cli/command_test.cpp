@@ -81,7 +81,7 @@ TEST(Command, RefusesSenselessArgumentsInOneSentenceThatNamesThemAndTheHelp) {
   };
   const std::vector<Case> cases = {
       {{},
-       "doctor, bench, info, generate, chat, logits, tokenize, check or trace",
+       "doctor, bench, info, generate, chat, logits, tokenize, check, trace or moe",
        "tileweave --help"},
       {{"frobnicate"}, "`frobnicate`", "tileweave --help"},
       {{"--frobnicate"}, "`--frobnicate`", "tileweave --help"},

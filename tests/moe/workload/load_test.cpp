@@ -165,6 +165,13 @@ TEST(Route, BalancedTwinKeepsTokensAndMasks) {
   EXPECT_EQ(expert_rows(counts_of(twin)), (std::vector<std::int64_t>{6, 6, 6, 5, 5}));
 }
 
+TEST(Route, SplitsOverRanksInOrder) {
+  const Route route{9, 1, {{1, 2, 3}, {4, 5}}};
+  EXPECT_TRUE(split_over_ranks(route, 3) == (Route{9, 1, {{1, 2}, {3, 4}, {5}}}));
+  EXPECT_TRUE(split_over_ranks(route, 1) == (Route{9, 1, {{1, 2, 3, 4, 5}}}));
+  EXPECT_TRUE(split_over_ranks(route, 6) == (Route{9, 1, {{1}, {2}, {3}, {4}, {5}, {}}}));
+}
+
 TEST(Route, WeightsOfATokenAddUpToOneAndMaskedOnesAreZero) {
   const Route route{4, 2, {{0, 1, -1, 2, -1, -1}}};
   const auto weights = seeded_weights(route, 3);

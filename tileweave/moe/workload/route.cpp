@@ -140,6 +140,23 @@ Route deal_route(std::span<const std::int64_t> expert_rows, const RouteShape& sh
   return route;
 }
 
+Route split_over_ranks(const Route& route, std::int32_t num_ranks) {
+  require(num_ranks >= 1, "split a route over ranks", "at least one rank",
+          std::to_string(num_ranks));
+  std::vector<std::int32_t> all;
+  for (const auto& ids : route.ids) all.insert(all.end(), ids.begin(), ids.end());
+  const std::int64_t tokens = static_cast<std::int64_t>(all.size()) / route.top_k;
+  Route split{route.num_experts, route.top_k, {}};
+  auto begin = all.begin();
+  for (std::int32_t rank = 0; rank < num_ranks; ++rank) {
+    const std::int64_t count = tokens / num_ranks + (rank < tokens % num_ranks ? 1 : 0);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count * route.top_k);
+    split.ids.emplace_back(begin, end);
+    begin = end;
+  }
+  return split;
+}
+
 Route balanced_twin(const Route& route) {
   check(route);
   Route twin = route;

@@ -43,6 +43,10 @@ CountMatrix deal_counts(std::span<const std::int64_t> expert_rows, const RouteSh
 Route deal_route(std::span<const std::int64_t> expert_rows, const RouteShape& shape,
                  std::uint64_t seed);
 
+/// The tokens of all ranks, in order, as equal contiguous parts for `num_ranks` ranks; the first
+/// ones have one more where that does not divide.
+Route split_over_ranks(const Route& route, std::int32_t num_ranks);
+
 /// The same ranks, tokens and masks with as many rows for every expert, give or take one.
 Route balanced_twin(const Route& route);
 
