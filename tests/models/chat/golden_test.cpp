@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Templates, ChatGoldens,
                          testing::Values("smollm2_style", "qwen3_style", "llama3_style",
                                          "llama31_style", "llama32_style", "llama2_style",
                                          "mistral_style", "phi_style", "macro_style"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& one) { return std::string(one.param); });
 
 TEST(SnippetGoldens, EqualJinjaForEveryOperatorFilterTestMethodAndStatement) {
   const Golden snippets = data_json("snippet_results.json");

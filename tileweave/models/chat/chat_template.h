@@ -32,14 +32,14 @@ struct ChatLimits {
 
 struct ChatOptions {
   GenerationPrompt generation_prompt = GenerationPrompt::kAdd;
-  std::string bos_token;  // empty: the variable is undefined, as for a tokenizer without one
-  std::string eos_token;
+  std::string bos_token = {};  // empty: the variable is undefined, as for a tokenizer without one
+  std::string eos_token = {};
   /// A JSON object of further variables: {"enable_thinking": false, "tools": [...]}. They win over
   /// the variables above. Empty: none.
-  std::string variables_json;
+  std::string variables_json = {};
   /// The wall clock that strftime_now reads. None: this machine's clock in its time zone.
-  std::optional<std::chrono::local_seconds> now;
-  ChatLimits limits;
+  std::optional<std::chrono::local_seconds> now = {};
+  ChatLimits limits = {};
 };
 
 class ChatTemplate {
@@ -72,7 +72,7 @@ ChatTemplate open_chat_template(const std::string& directory);
 
 struct ChatTokens {
   std::string bos_token;  // empty: none
-  std::string eos_token;
+  std::string eos_token = {};
 };
 
 /// bos_token and eos_token of a model directory's tokenizer_config.json, strings or {content: ...}
