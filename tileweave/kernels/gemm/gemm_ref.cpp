@@ -29,8 +29,9 @@ struct Approximate {
 Approximate activate(GemmActivation activation, const Approximate& x) {
   if (activation == GemmActivation::kNone) return x;
   const bool gelu = activation == GemmActivation::kGeluTanh;
-  const double inner =
-      gelu ? 2 * std::sqrt(2 / std::numbers::pi) * (x.value + 0.044715 * x.value * x.value * x.value) : x.value;
+  const double inner = gelu ? 2 * std::sqrt(2 / std::numbers::pi) *
+                                  (x.value + 0.044715 * x.value * x.value * x.value)
+                            : x.value;
   const double sigmoid = 1 / (1 + std::exp(-inner));
   const double value = x.value * sigmoid;
   const double moved = (gelu ? 1.13 : 1.10) * x.error;

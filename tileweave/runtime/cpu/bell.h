@@ -17,9 +17,14 @@ class Bell {
   bool sleep(std::uint32_t heard, std::int64_t microseconds);
   /// Wakes every sleeper.
   void ring();
-  /// Wakes every sleeper if there is one; cheap otherwise.
+  /// Wakes every sleeper if there is one; cheap otherwise, and not seen by `listen` then.
   void ring_if_heard() {
     if (sleepers_.load(std::memory_order_relaxed) != 0) ring();
+  }
+  /// As ring_if_heard, but always seen by those who listen without sleeping.
+  void ring_softly() {
+    rings_.fetch_add(1, std::memory_order_relaxed);
+    ring_if_heard();
   }
   /// From now on `ring_if_heard` rings.
   void lie_down() { sleepers_.fetch_add(1, std::memory_order_seq_cst); }

@@ -72,19 +72,25 @@ std::map<std::string, Setter> setters(DescribedDevice& device) {
 }  // namespace
 
 DescribedDevice DescribedDevice::host() {
-  DescribedDevice device;
-  device.limits = {.name = "emulated",
-                   .num_sms = 4,
-                   .shared_bytes_per_sm = 228 * 1024,
-                   .shared_bytes_per_block = 227 * 1024,
-                   .shared_reserved = 1024};
+  DescribedDevice device = unit();
+  DeviceLimits& limits = device.limits;
+  limits.name = "emulated";
+  limits.blocks_per_sm = 32;
+  // A core runs blocks as fibers: of what a GPU's SM runs short of, only slots count.
+  limits.threads_per_sm = limits.blocks_per_sm * limits.threads_per_block;
+  limits.registers_per_sm = limits.blocks_per_sm * limits.registers_per_block;
+  limits.shared_bytes_per_sm = limits.blocks_per_sm * (limits.shared_bytes_per_block + 1024);
   return device;
 }
 
 DescribedDevice DescribedDevice::unit() {
-  DescribedDevice device = host();
-  device.limits.name = "unit";
-  device.limits.blocks_per_sm = 1;
+  DescribedDevice device;
+  device.limits = {.name = "unit",
+                   .num_sms = 4,
+                   .blocks_per_sm = 1,
+                   .shared_bytes_per_sm = 228 * 1024,
+                   .shared_bytes_per_block = 227 * 1024,
+                   .shared_reserved = 1024};
   return device;
 }
 

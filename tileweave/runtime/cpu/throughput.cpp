@@ -36,7 +36,7 @@ void ThroughputEngine::fail(const LaunchState& state, std::int64_t block, const 
 }
 
 void ThroughputEngine::after_change(std::int64_t events_before) {
-  if (board_.num_events() != events_before) bell_.ring_if_heard();
+  if (board_.num_events() != events_before) bell_.ring_softly();
   if ((host_waits_for_ >= 0 && board_.num_completed() >= host_waits_for_) ||
       (host_waits_for_all_ && board_.idle())) {
     completed_.notify_all();

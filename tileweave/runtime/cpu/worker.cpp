@@ -8,7 +8,9 @@ namespace tileweave::cpu {
 namespace {
 
 constexpr std::uint32_t kTurnsBetweenFullLooks = 64;
-constexpr int kYieldsBeforeSleep = 32;
+// As long as it takes to wake a sleeper. Without yields: on a busy machine each of them could cost
+// a time slice of another process.
+constexpr std::chrono::microseconds kAwakeBeforeSleep(10);
 constexpr std::int64_t kSleepWithWaiters = 200;  // microseconds
 constexpr std::int64_t kSleepWithout = 100'000;
 
@@ -201,9 +203,9 @@ bool Worker::any_may_go_on() const {
 
 void Worker::rest() {
   const std::uint32_t heard = engine_.bell_.listen();
-  for (int i = 0; i < kYieldsBeforeSleep; ++i) {
+  const auto tired = std::chrono::steady_clock::now() + kAwakeBeforeSleep;
+  while (std::chrono::steady_clock::now() < tired) {
     if (any_may_go_on() || engine_.bell_.listen() != heard) return;
-    std::this_thread::yield();
   }
   engine_.bell_.lie_down();
   bool something = any_may_go_on() || engine_.stopping_.load(std::memory_order_relaxed);
