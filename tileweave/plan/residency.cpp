@@ -147,6 +147,7 @@ std::int64_t Residency::blocked_sms(const KernelResources& need, const std::vect
 
   const Amounts free = free_beside(need, device_);
   std::vector<Kind> kinds;
+  kinds.reserve(by_kernel.size());
   for (const auto& [kernel, crowd] : by_kernel) {
     kinds.push_back({.upper = amounts_of(footprint_bound(crowd.resources, device_), device_),
                      .lower = amounts_of(footprint(crowd.resources, device_), device_),

@@ -221,7 +221,7 @@ NodeSync& AsyncStream::Impl::borrow_sync(NodeId global, const NodeSpec& spec) {
     sync = free.back();
     free.pop_back();
   }
-  run->borrowed.push_back({key, sync});
+  run->borrowed.emplace_back(key, sync);
   return node_syncs[global] = sync;
 }
 

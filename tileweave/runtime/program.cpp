@@ -104,8 +104,8 @@ void Program::Impl::make_tensor_syncs() {
     std::vector<std::int64_t> arrivals = contract.arrivals(id);
     std::optional<Tiling> producer =
         closed_form_producer(id, plan->nodes(), plan->tensors(), arrivals);
-    tensor_syncs[id] = state.make_tensor(tensor, BasesOf::kTensorIfEqual, std::move(arrivals),
-                                         std::move(producer));
+    tensor_syncs[id] =
+        state.make_tensor(tensor, BasesOf::kTensorIfEqual, std::move(arrivals), producer);
   }
 }
 

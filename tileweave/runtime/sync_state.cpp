@@ -82,7 +82,7 @@ TensorSync SyncState::make_tensor(const Tensor& tensor, BasesOf bases,
         memory_.counted(count, one_base ? 1 : count,
                         asked > 0 ? asked : device_.default_word_stride(), options_.initial_count);
   }
-  set_arrivals(sync, std::move(arrivals), std::move(producer));
+  set_arrivals(sync, std::move(arrivals), producer);
   return sync;
 }
 
@@ -92,7 +92,7 @@ void SyncState::set_arrivals(TensorSync& sync, std::vector<std::int64_t> arrival
   sync.target = equal ? static_cast<std::uint32_t>(arrivals.front()) : 0;
   sync.targets = equal ? nullptr : memory_.table(narrow(arrivals));
   sync.arrivals = std::move(arrivals);
-  sync.producer = std::move(producer);
+  sync.producer = producer;
 }
 
 NodeSync SyncState::make_node(const NodeSpec& spec, const TensorTable& tensors) {

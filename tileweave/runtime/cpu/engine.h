@@ -17,7 +17,7 @@
 
 namespace tileweave::cpu {
 
-class DescribedDevice;
+struct DescribedDevice;
 
 class Engine {
  public:
