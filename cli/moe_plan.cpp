@@ -215,9 +215,9 @@ void print_table(const Report& report, const MoePlanOptions& options, const std:
 
 void write_picture(const Report& report, const MoePlanOptions& options, const std::string& name) {
   LoadPicture picture{
-      .title = "Rows per rank before and after: " + name, .subtitle = "", .ranks = {}};
-  picture.subtitle =
-      fmt::format("{} {} {}: {} replicas, largest {} -> {} blocks, modelled time x {:.3f}",
+      .title = "Rows per rank before and after", .workload = name, .plan = "", .ranks = {}};
+  picture.plan =
+      fmt::format("{}, {}, {}: {} replicas, largest {} -> {} blocks, modelled time x {:.3f}",
                   name_of(options.preset), name_of(options.method), name_of(options.objective),
                   report.summary.num_replicas, report.summary.max_blocks_fixed,
                   report.summary.max_blocks, report.gain());

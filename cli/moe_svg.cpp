@@ -9,7 +9,7 @@
 namespace tileweave::cli {
 namespace {
 
-constexpr double kHeight = 260, kTop = 74, kLeft = 70, kBottom = 46;
+constexpr double kHeight = 260, kTop = 92, kLeft = 70, kBottom = 46;
 
 constexpr const char* kStyle = R"(<style>
 text { font: 12px system-ui, sans-serif; fill: #222 }
@@ -52,7 +52,7 @@ std::string legend(double x, const char* kind, const char* words) {
 std::string to_svg(const LoadPicture& picture) {
   const auto count = static_cast<double>(picture.ranks.size());
   const double group = std::clamp(640 / std::max(count, 1.0), 14.0, 72.0), bar = group * 0.36;
-  const double width = std::max(560.0, kLeft + group * count + 24), floor = kTop + kHeight;
+  const double width = std::max(620.0, kLeft + group * count + 24), floor = kTop + kHeight;
   std::int64_t most = 1, sum = 0;
   for (const RankBars& rank : picture.ranks) {
     most = std::max({most, rank.before, rank.after_own + rank.after_replicas});
@@ -69,7 +69,8 @@ std::string to_svg(const LoadPicture& picture) {
   svg += kStyle;
   svg += "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
   svg += text("title", 16, 24, "start", picture.title);
-  svg += text("small", 16, 42, "start", picture.subtitle);
+  svg += text("small", 16, 42, "start", picture.workload);
+  svg += text("small", 16, 58, "start", picture.plan);
   svg += legend(kLeft, "before", "before: fixed placement");
   svg += legend(kLeft + 165, "own", "after: own experts");
   svg += legend(kLeft + 300, "replica", "after: replicas");

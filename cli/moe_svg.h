@@ -15,7 +15,8 @@ struct RankBars {
 
 struct LoadPicture {
   std::string title;
-  std::string subtitle;
+  std::string workload;
+  std::string plan;
   std::vector<RankBars> ranks;
 };
 

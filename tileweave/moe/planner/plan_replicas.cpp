@@ -67,14 +67,21 @@ struct Planning {
     }
   }
 
+  /// Rows of a pruned placement once more, unless that makes it slower.
+  void balance_pruned() const {
+    if (options.refine_by != RefineBy::kRows) return;
+    workspace.current.copy_from(workspace.best);
+    balance_rows(workspace, workspace.best);
+    if (time_of(workspace.best) > time_of(workspace.current)) {
+      workspace.best.copy_from(workspace.current);
+    }
+  }
+
   /// A.2: unless pruning makes C strictly smaller than that of fixed placement, no replicas.
   void reduce_replicas() const {
     prune_for_reduction(workspace.best, options.lambda);
-    if (predicted_time(workspace.best, options.lambda) >= summary.predicted_fixed) {
-      keep_fixed();
-    } else if (options.refine_by == RefineBy::kRows) {
-      balance_rows(workspace, workspace.best);
-    }
+    balance_pruned();
+    if (time_of(workspace.best) >= summary.predicted_fixed) keep_fixed();
   }
 
   /// Replicas only where the predicted time falls by more than the slack; of the plan with all of
@@ -83,14 +90,17 @@ struct Planning {
     const Placement &best = workspace.best, &pruned = workspace.current;
     pruned.copy_from(best);
     prune_for_reduction(pruned, options.lambda);
-    if (predicted_time(pruned, options.lambda) < predicted_time(best, options.lambda)) {
+    if (time_of(pruned) < time_of(best)) {
       best.copy_from(pruned);
-      if (options.refine_by == RefineBy::kRows) balance_rows(workspace, best);
+      balance_pruned();
     }
-    if (predicted_time(best, options.lambda) * kSlackUnit >=
-        summary.predicted_fixed * (kSlackUnit - options.slack)) {
+    if (time_of(best) * kSlackUnit >= summary.predicted_fixed * (kSlackUnit - options.slack)) {
       keep_fixed();
     }
+  }
+
+  std::int64_t time_of(const Placement& placement) const {
+    return predicted_time(placement, options.lambda);
   }
 
   void keep_fixed() const {
