@@ -72,11 +72,12 @@ class Search {
   }
 
   bool give_once(std::int32_t donor) {
-    const std::int32_t holder_room = most_room(/*of=*/kNone);
-    if (holder_room == kNone) return false;  // nobody is below the fair share
+    if (most_room(/*of=*/kNone) == kNone) return false;  // nobody is below the fair share
+    const bool has_free_slot = has_room_for_a_replica();
+    if (!has_free_slot && at_.exported[donor] == 0) return false;
     std::int32_t expert = kNone;
     for (std::int32_t i = 0; i < at_.shape.num_owned(donor); ++i) {
-      expert = hottest_after(donor, expert);
+      expert = has_free_slot ? hottest_after(donor, expert) : hottest_with_holder(donor);
       if (expert == kNone) return false;
       std::int32_t to = most_room(expert);
       if (to == kNone) to = fresh_receiver(expert);
@@ -87,6 +88,23 @@ class Search {
       return true;
     }
     return false;
+  }
+
+  bool has_room_for_a_replica() const {
+    for (std::int32_t g = 0; g < at_.shape.num_ranks; ++g) {
+      if (at_.load[g] < fair_share_ && at_.replicas[g] < at_.shape.num_slots) return true;
+    }
+    return false;
+  }
+
+  /// The first in that order that somebody with a replica can take more of; kNone: none.
+  std::int32_t hottest_with_holder(std::int32_t donor) const {
+    const std::int32_t first = at_.shape.first_owned(donor);
+    std::int32_t best = kNone, most = 0;
+    for (std::int32_t e = first; e < first + at_.shape.num_owned(donor); ++e) {
+      if (at_.of(e, donor) > most && most_room(e) != kNone) most = at_.of(e, donor), best = e;
+    }
+    return best;
   }
 
   /// The donor's expert that follows `last` in order of blocks left, then id; kNone: no more.
