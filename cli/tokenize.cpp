@@ -44,6 +44,7 @@ int tokenize(const TokenizeOptions& options, std::ostream& out) {
   }
   if (options.form == OutputForm::kJson) {
     std::vector<std::string> tokens;
+    tokens.reserve(ids.size());
     for (const std::int32_t id : ids) {
       tokens.emplace_back(tokenizer.token(id).value_or(std::string_view()));
     }

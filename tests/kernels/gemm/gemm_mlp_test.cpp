@@ -131,7 +131,7 @@ std::vector<Cut> split_cuts() {
 
 std::unique_ptr<Device> open(const CpuOptions& options) {
   auto device = open_cpu_device(options);
-  add_gemm(*device);
+  add_gemm_cpu(device->kernels());
   return device;
 }
 

@@ -159,7 +159,7 @@ GemmForm form_of(const GemmEpilogue& epilogue) {
 }  // namespace
 
 std::string gemm_kernel_name(DType a, DType b, DType c, GemmForm form) {
-  const std::string types = std::string("gemm.") + name_of(a) + "." + name_of(b) + "." + name_of(c);
+  std::string types = std::string("gemm.") + name_of(a) + "." + name_of(b) + "." + name_of(c);
   switch (form) {
     case GemmForm::kPlain:
       break;

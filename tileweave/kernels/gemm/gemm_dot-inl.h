@@ -196,7 +196,7 @@ HWY_INLINE void dot_block(const DotProducts<TA, TB>& p, std::int64_t row, std::i
 
 template <int R, class TA, class TB>
 HWY_NOINLINE void dot_rows(const DotProducts<TA, TB>& p, std::int64_t row) {
-  constexpr int C = columns_for(R);
+  constexpr int C = columns_for(R);  // NOLINT(readability-identifier-naming): as above
   std::int64_t col = 0;
   for (; col + C <= p.cols; col += C) dot_block<R, C>(p, row, col);
   for (; col < p.cols; ++col) dot_block<R, 1>(p, row, col);
