@@ -1,5 +1,6 @@
 #include "cli/read_rate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <new>
@@ -9,10 +10,13 @@
 namespace tileweave::cli {
 namespace {
 
-/// Eight sums, so that the loads and not the additions are what takes time.
+/// Eight sums, so that the loads and not the additions are what takes time; lines are asked for
+/// ahead of the hardware's own prefetch, which alone does not reach what the memory can give.
 std::uint64_t sum(const std::uint64_t* from, std::size_t count) {
+  constexpr std::size_t kAhead = 1024;  // words
   std::uint64_t sums[8] = {};
   for (std::size_t i = 0; i + 8 <= count; i += 8) {
+    __builtin_prefetch(from + std::min(i + kAhead, count));
     for (std::size_t j = 0; j < 8; ++j) sums[j] += from[i + j];
   }
   std::uint64_t all = 0;

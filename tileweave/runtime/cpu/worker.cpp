@@ -102,10 +102,25 @@ bool Worker::run_ready() {
   return true;
 }
 
-/// With the lock held.
-LaunchState* Worker::first_that_fits() const {
+/// A launch's even share of blocks per SM. An SM with nothing else to do would begin all blocks of
+/// the next launch, though they can only wait, and keep them: blocks do not move.
+bool Worker::has_its_share(const LaunchState& state, const Block* leaving) const {
+  const std::int64_t share = ceil_div(state.num_blocks, engine_.limits_.num_sms);
+  std::int64_t held = 0;
+  for (const auto& block : resident_) {
+    if (block.get() != leaving && &block->launch() == &state && ++held >= share) return true;
+  }
+  return false;
+}
+
+/// With the lock held. `leaving`: a resident block that ends when another one begins. An SM that
+/// has its share of a launch leaves further blocks to others, or begins them when one of its own
+/// ends. That keeps the ground `capacity`: blocks of the first unfinished launch wait for nobody,
+/// so where they hold a share they end, and the room beside later launches is theirs again.
+LaunchState* Worker::first_that_fits(const Block* leaving) const {
   for (LaunchState* open : engine_.board_.open()) {
-    if (open->kind == LaunchKind::kCall || sm_.fits(open->footprint)) return open;
+    if (open->kind == LaunchKind::kCall) return open;
+    if (sm_.fits(open->footprint) && !has_its_share(*open, leaving)) return open;
   }
   return nullptr;
 }
@@ -179,7 +194,7 @@ bool Worker::took_next_block(BlockLane& lane) {
   const std::lock_guard lock(engine_.mutex_);
   if (engine_.draining_.load(std::memory_order_relaxed)) return false;
   sm_.give(ended.footprint);
-  LaunchState* next = first_that_fits();
+  LaunchState* next = first_that_fits(&block);
   if (next == nullptr || next->kind == LaunchKind::kCall || next->num_lanes != 1) {
     sm_.take(ended.footprint);
     return false;

@@ -29,7 +29,8 @@ class Worker final : public LaneHost {
   void loop();
   bool run_waiting(Look look);
   bool run_ready();
-  LaunchState* first_that_fits() const;
+  bool has_its_share(const LaunchState& state, const Block* leaving) const;
+  LaunchState* first_that_fits(const Block* leaving = nullptr) const;
   bool begin_block();
   void end_block(LaunchState& state, bool triggered);
   void run_operator(LaunchState& state, std::int64_t index);
