@@ -12,7 +12,7 @@ namespace {
 
 std::unique_ptr<Device> open() {
   auto device = open_cuda_device();
-  add_gemm_cpu(device->kernels());
+  add_gemm(*device);
   return device;
 }
 

@@ -9,7 +9,7 @@ namespace {
 TEST(RmsNormCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmission) {
   const auto device = open_cuda_device();
   add_gemm_cpu(device->kernels());
-  add_norm_cpu(device->kernels());
+  add_norm(*device);
   const NormResult expected = run_norm_chain(*device, {.name = "untiled"}, {.mode = Mode::kSerial});
   EXPECT_LE(worst_share_of_bound(expected), 1);
   for (const NormCase& c : norm_cases()) {
@@ -51,7 +51,7 @@ void expect_near_reference(Device& device, std::int64_t rows, std::int64_t cols)
 
 TEST(RmsNormCuda, EveryCombinationOfTypesAgreesWithTheReference) {
   const auto device = open_cuda_device();
-  add_norm_cpu(device->kernels());
+  add_norm(*device);
   for (const std::int64_t cols : {1, 31, 32, 33, 131, 1024}) {
     for (const std::int64_t rows : {1, 7, 8, 9, 67}) {
       expect_near_reference<float, float, float>(*device, rows, cols);
