@@ -8,7 +8,7 @@ namespace {
 
 TEST(RmsNormCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmission) {
   const auto device = open_cuda_device();
-  add_gemm_cpu(device->kernels());
+  add_gemm(*device);
   add_norm(*device);
   const NormResult expected = run_norm_chain(*device, {.name = "untiled"}, {.mode = Mode::kSerial});
   EXPECT_LE(worst_share_of_bound(expected), 1);
