@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <ctime>
 #include <stdexcept>
 #include <thread>
@@ -88,6 +89,39 @@ TEST(Throughput, ChainsOverSemaphoresGiveTheRightValues) {
     run_chain(rig, 12, 20, lanes);
     EXPECT_EQ(rig.abort_word(), 0U);
   }
+}
+
+/// An SM without work begins blocks of a launch that can only wait; the others would go without.
+TEST(Throughput, AnIdleSmHoldsNoMoreThanItsShareOfALaunch) {
+  constexpr int kBlocks = 8;
+  Rig rig({.num_sms = 2});
+  Semaphores& words = rig.semaphores(1);
+  std::atomic<int> begun{0};
+  int begun_while_busy = -1;
+  auto signals = rig.context<1>(0, 1);
+  signals.set(0, Rig::operand(words, {1}, {1}, {1}));
+  rig.queue().launch(
+      rig.launch<1>(0, "producer", 1, signals, [&](CpuLane& lane, const Context<1>& context) {
+        Cta<1> sync(context, AtomicsCpu(lane));
+        if (!sync.begin_cta()) return;
+        while (begun < kBlocks / 2) std::this_thread::yield();  // this SM is busy, the other is not
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        begun_while_busy = begun;
+        sync.signal_output(0, {0});
+      }));
+  auto waits = rig.context<1>(1, kBlocks);
+  waits.set(0, Rig::operand(words, {1}, {1}, {1}, 1));
+  rig.queue().launch(on(rig.launch<1>(1, "consumer", kBlocks, waits,
+                                      [&](CpuLane& lane, const Context<1>& context) {
+                                        Cta<1> sync(context, AtomicsCpu(lane));
+                                        if (!sync.begin_cta()) return;
+                                        ++begun;
+                                        static_cast<void>(sync.wait_input(0, {0}));
+                                      }),
+                        1, {{0, Release::kAllBegun}}));
+  rig.queue().synchronize();
+  EXPECT_EQ(begun_while_busy, kBlocks / 2);
+  EXPECT_EQ(begun, kBlocks);
 }
 
 TEST(Throughput, EmptyBlocksCostLessThanTwoMicroseconds) {
