@@ -109,9 +109,6 @@ Decoder::Step& Decoder::step_of(const StepShape& shape) {
   Step step{.inputs = builder.inputs(),
             .outputs = outputs,
             .program = std::make_unique<Program>(device_, builder.plan(), options_.run)};
-  if (shape.head != Head::kNone && shape.outputs == shape.rows) {
-    step.inputs.output_rows = kNoTensor;
-  }
   return steps_.emplace(shape, std::move(step)).first->second;
 }
 
@@ -184,6 +181,7 @@ StepResult Decoder::step(const StepRequest& request) {
       cache_.truncate(part.sequence,
                       cache_.length(part.sequence) - static_cast<std::int64_t>(part.ids.size()));
     }
+    if (step.program->poisoned()) step.program->recover();  // the next step may go on
     throw;
   }
 }
