@@ -7,22 +7,6 @@ namespace {
 
 constexpr std::int32_t kNone = -1;
 
-/// What `from` can give to `to`: an expert that `to` has the weights of, else, if it has a free
-/// slot, any; of these the one with the most blocks, lowest id. kNone: nothing.
-std::int32_t gift(const Placement& at, std::int32_t from, std::int32_t to) {
-  const std::int32_t first = at.shape.first_owned(to), end = first + at.shape.num_owned(to);
-  std::int32_t held = kNone, any = kNone;
-  for (std::int32_t e = 0; e < at.shape.num_experts; ++e) {
-    const std::int32_t blocks = at.of(e, from);
-    if (blocks == 0) continue;
-    const bool has_weights = at.of(e, to) > 0 || (e >= first && e < end);
-    std::int32_t& best = has_weights ? held : any;
-    if (best == kNone || blocks > at.of(best, from)) best = e;
-  }
-  if (held != kNone) return held;
-  return at.replicas[to] < at.shape.num_slots ? any : kNone;
-}
-
 class Chains {
  public:
   Chains(std::int32_t fair_share, const Placement& placement, std::int32_t* rank_scratch)
@@ -63,17 +47,43 @@ class Chains {
     queue_[0] = start;
     std::int32_t count = 1;
     for (std::int32_t i = 0; i < count; ++i) {
+      find_gifts(queue_[i]);
       for (std::int32_t to = 0; to < at_.shape.num_ranks; ++to) {
-        if (giver_[to] != kNone) continue;
-        const std::int32_t expert = gift(at_, queue_[i], to);
-        if (expert == kNone) continue;
+        if (giver_[to] != kNone || expert_[to] == kNone) continue;
         giver_[to] = queue_[i];
-        expert_[to] = expert;
         if (at_.load[to] < fair_share_) return to;
         queue_[count++] = to;
       }
     }
     return kNone;
+  }
+
+  /// What `from` can give, into expert_ of each rank not reached yet: of the experts that this rank
+  /// has the weights of, else, if it has a free slot, of all, the one with the most blocks, lowest
+  /// id. kNone: nothing.
+  void find_gifts(std::int32_t from) const {
+    const std::int32_t ranks = at_.shape.num_ranks;
+    for (std::int32_t to = 0; to < ranks; ++to) {
+      if (giver_[to] == kNone) expert_[to] = kNone;
+    }
+    std::int32_t hottest = kNone;
+    for (std::int32_t owner = 0; owner < ranks; ++owner) {
+      const std::int32_t first = at_.shape.first_owned(owner);
+      for (std::int32_t e = first; e < first + at_.shape.num_owned(owner); ++e) {
+        const std::int32_t* blocks = at_.row(e);
+        if (blocks[from] == 0) continue;
+        if (hottest == kNone || blocks[from] > at_.of(hottest, from)) hottest = e;
+        for (std::int32_t to = 0; to < ranks; ++to) {
+          if (giver_[to] != kNone || (blocks[to] == 0 && to != owner)) continue;
+          const std::int32_t best = expert_[to];
+          if (best == kNone || blocks[from] > at_.of(best, from)) expert_[to] = e;
+        }
+      }
+    }
+    for (std::int32_t to = 0; to < ranks; ++to) {
+      const bool has_slot = at_.replicas[to] < at_.shape.num_slots;
+      if (giver_[to] == kNone && expert_[to] == kNone && has_slot) expert_[to] = hottest;
+    }
   }
 
   void shift(std::int32_t start, std::int32_t end) const {

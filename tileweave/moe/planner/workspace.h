@@ -1,7 +1,7 @@
 // PlannerWorkspace: every word a planner touches besides its input and its result.
 //
 // The caller gives workspace_words(shape) 32-bit words, in any state; nothing is allocated. For 8
-// ranks and 256 experts that is 22 KiB: one CTA's shared memory. In words, E experts, P ranks:
+// ranks and 256 experts that is 21 KiB: one CTA's shared memory. In words, E experts, P ranks:
 //   expert_rows    E          rows of the expert, all sources
 //   expert_blocks  E          ceil(rows / block_rows)
 //   expert_gap     E          rows that its last block lacks

@@ -157,8 +157,10 @@ std::vector<double> resized_shares(std::span<const std::int64_t> histogram,
     return cumulative[below] +
            (place - static_cast<double>(below)) * static_cast<double>(sorted[below]);
   };
-  std::vector<double> shares;
-  for (std::int32_t i = 0; i < num_experts; ++i) shares.push_back(at(i + 1) - at(i));
+  std::vector<double> shares(static_cast<std::size_t>(num_experts));
+  for (std::int32_t i = 0; i < num_experts; ++i) {
+    shares[static_cast<std::size_t>(i)] = at(i + 1) - at(i);
+  }
   return shares;
 }
 
