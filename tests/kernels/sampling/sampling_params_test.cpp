@@ -33,19 +33,24 @@ TEST(SamplingParams, RefusesWhatMeansNothing) {
   EXPECT_EQ(verdict({.temperature = 0}), "no error");
   EXPECT_EQ(verdict({.min_p = 1, .repetition_penalty = 0.1F}), "no error");
   EXPECT_EQ(verdict({.temperature = -1}),
-            start + "temperature must be finite and not negative, got -1.000000");
+            start + "temperature must be 0 or between 1e-15 and 1e15, got -1");
   EXPECT_EQ(verdict({.temperature = INFINITY}),
-            start + "temperature must be finite and not negative, got inf");
+            start + "temperature must be 0 or between 1e-15 and 1e15, got inf");
   EXPECT_EQ(verdict({.temperature = NAN}),
-            start + "temperature must be finite and not negative, got nan");
+            start + "temperature must be 0 or between 1e-15 and 1e15, got nan");
   EXPECT_EQ(verdict({.top_k = -1}), start + "top_k must not be negative, got -1");
-  EXPECT_EQ(verdict({.top_p = 0}), start + "top_p must be above 0 and at most 1, got 0.000000");
-  EXPECT_EQ(verdict({.top_p = 1.5F}), start + "top_p must be above 0 and at most 1, got 1.500000");
+  EXPECT_EQ(verdict({.top_p = 0}), start + "top_p must be above 0 and at most 1, got 0");
+  EXPECT_EQ(verdict({.top_p = 1.5F}), start + "top_p must be above 0 and at most 1, got 1.5");
   EXPECT_EQ(verdict({.top_p = NAN}), start + "top_p must be above 0 and at most 1, got nan");
-  EXPECT_EQ(verdict({.min_p = -0.5F}), start + "min_p must be between 0 and 1, got -0.500000");
-  EXPECT_EQ(verdict({.min_p = 2}), start + "min_p must be between 0 and 1, got 2.000000");
+  EXPECT_EQ(verdict({.min_p = -0.5F}), start + "min_p must be between 0 and 1, got -0.5");
+  EXPECT_EQ(verdict({.min_p = 2}), start + "min_p must be between 0 and 1, got 2");
   EXPECT_EQ(verdict({.repetition_penalty = 0}),
-            start + "repetition_penalty must be finite and above 0, got 0.000000");
+            start + "repetition_penalty must be between 1e-15 and 1e15, got 0");
+  // The logits would leave the range of float.
+  EXPECT_EQ(verdict({.temperature = 1e-20F}),
+            start + "temperature must be 0 or between 1e-15 and 1e15, got 1e-20");
+  EXPECT_EQ(verdict({.repetition_penalty = 1e-20F}),
+            start + "repetition_penalty must be between 1e-15 and 1e15, got 1e-20");
 }
 
 TEST(SampleInputs, HoldTheRowsOfABatch) {

@@ -1,8 +1,9 @@
 #include "tileweave/kernels/sampling/sampling_params.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstddef>
+#include <cstdio>
 #include <limits>
 #include <string>
 
@@ -14,15 +15,22 @@ void check_sampling_params(const SamplingParams& params) {
   const auto need = [](bool holds, const char* expected, const std::string& got) {
     require(holds, "check sampling parameters", expected, got);
   };
-  need(std::isfinite(params.temperature) && params.temperature >= 0,
-       "temperature must be finite and not negative", std::to_string(params.temperature));
+  // Within these bounds a logit keeps to the range of float through penalty and temperature.
+  constexpr float kSmallest = 1e-15F, kLargest = 1e15F;
+  const auto text = [](float value) {
+    std::array<char, 32> digits{};
+    std::snprintf(digits.data(), digits.size(), "%g", static_cast<double>(value));
+    return std::string(digits.data());
+  };
+  need(params.temperature == 0 ||
+           (params.temperature >= kSmallest && params.temperature <= kLargest),
+       "temperature must be 0 or between 1e-15 and 1e15", text(params.temperature));
   need(params.top_k >= 0, "top_k must not be negative", std::to_string(params.top_k));
   need(params.top_p > 0 && params.top_p <= 1, "top_p must be above 0 and at most 1",
-       std::to_string(params.top_p));
-  need(params.min_p >= 0 && params.min_p <= 1, "min_p must be between 0 and 1",
-       std::to_string(params.min_p));
-  need(std::isfinite(params.repetition_penalty) && params.repetition_penalty > 0,
-       "repetition_penalty must be finite and above 0", std::to_string(params.repetition_penalty));
+       text(params.top_p));
+  need(params.min_p >= 0 && params.min_p <= 1, "min_p must be between 0 and 1", text(params.min_p));
+  need(params.repetition_penalty >= kSmallest && params.repetition_penalty <= kLargest,
+       "repetition_penalty must be between 1e-15 and 1e15", text(params.repetition_penalty));
 }
 
 SampleInputs::SampleInputs(std::int64_t sequences, std::int64_t most)
