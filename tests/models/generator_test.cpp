@@ -44,6 +44,39 @@ TEST(Generator, PromptsLongerThanAStepAreCutAndGiveTheSameReply) {
   }
 }
 
+TEST(Generator, AsksBeforeEveryStepAlsoWithinAPrompt) {
+  TinyModel model = small(64);
+  int asked = 0;
+  const Generated generated =
+      generate(*model.decoder, {{.ids = Ids(40, 1), .max_new_tokens = 5}}, nullptr,
+               [&] { return ++asked == 3 ? Continue::kStop : Continue::kGoOn; });
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(generated.times.steps, 2);
+  EXPECT_EQ(generated.results[0].ids, Ids());
+  EXPECT_EQ(generated.results[0].finish, Finish::kStopped);
+}
+
+TEST(Generator, RefusesAnIdBeyondTheVocabularyBeforeAnythingIsComputed) {
+  TinyModel model = small(64);
+  const auto vocabulary = static_cast<std::int32_t>(model.config.vocab_size);
+  int tokens = 0;
+  for (const std::int32_t bad : {vocabulary, -1}) {
+    for (const std::int64_t count : {0, 3}) {
+      EXPECT_NE(sentence_of([&] {
+                  generate(*model.decoder,
+                           {{.ids = {1}, .max_new_tokens = 3},
+                            {.ids = {1, bad}, .max_new_tokens = count}},
+                           [&](std::size_t, std::int32_t) {
+                             ++tokens;
+                             return Continue::kGoOn;
+                           });
+                }).find(", got " + std::to_string(bad)),
+                std::string::npos);
+    }
+  }
+  EXPECT_EQ(tokens, 0);
+}
+
 TEST(Generator, FillsTheContextAndSaysSo) {
   TinyModel model = small(10);
   const Generated generated = generate(*model.decoder, {{.ids = {1, 2, 3}, .max_new_tokens = 100}});
@@ -70,7 +103,7 @@ TEST(Generator, NamesAnIdThatTheVocabularyLacks) {
       sentence_of([&] {
         generate(*model.decoder, {{.ids = {1, 151}}});
       }),
-      "run a step of the model: token ids from 0 to 150, as the vocabulary has them, got 151");
+      "look up a token: token ids from 0 to 150, as the vocabulary has them, got 151");
   EXPECT_NE(sentence_of([&] { generate(*model.decoder, {{.ids = {-1}}}); }), "no error");
   // Nothing of the failed call is left in the cache.
   EXPECT_EQ(generate(*model.decoder, {{.ids = Ids(9, 1)}}).results[0].ids.size(), 1U);

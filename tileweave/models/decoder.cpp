@@ -20,6 +20,16 @@ std::int64_t num_rows(const StepRequest& request) {
 
 }  // namespace
 
+void require_in_vocabulary(std::span<const std::int32_t> ids, const ModelConfig& config) {
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < config.vocab_size) continue;
+    throw Error("look up a token",
+                "token ids from 0 to " + std::to_string(config.vocab_size - 1) +
+                    ", as the vocabulary has them",
+                std::to_string(id));
+  }
+}
+
 DecoderOptions resolved(DecoderOptions options, const ModelConfig& config) {
   const std::int64_t limit = config.max_position_embeddings;
   if (options.max_tokens == 0) options.max_tokens = limit;
@@ -71,13 +81,7 @@ void Decoder::check(const StepRequest& request) const {
     for (std::size_t j = 0; j < i; ++j) {
       require(request.parts[j].sequence != part.sequence, kStep, "one part per sequence");
     }
-    for (const std::int32_t id : part.ids) {
-      if (id >= 0 && id < config_.vocab_size) continue;
-      throw Error(kStep,
-                  "token ids from 0 to " + std::to_string(config_.vocab_size - 1) +
-                      ", as the vocabulary has them",
-                  std::to_string(id));
-    }
+    require_in_vocabulary(part.ids, config_);
     const std::int64_t length =
         cache_.length(part.sequence) + static_cast<std::int64_t>(part.ids.size());
     if (length > options_.max_tokens) {

@@ -109,6 +109,9 @@ class Decoder {
   std::optional<Trace> last_trace_;
 };
 
+/// Throws Error naming an id that the model's vocabulary does not have.
+void require_in_vocabulary(std::span<const std::int32_t> ids, const ModelConfig& config);
+
 /// Options with every 0 replaced; throws Error for limits that the model does not allow.
 DecoderOptions resolved(DecoderOptions options, const ModelConfig& config);
 /// The pools that `resolved` options ask for.

@@ -36,6 +36,7 @@ void check(const Decoder& decoder, const GenerateRequest& request) {
   }
   require(request.max_new_tokens >= 0, kGenerate, "max_new_tokens of at least 0",
           std::to_string(request.max_new_tokens));
+  require_in_vocabulary(request.ids, decoder.config());
   check_sampling_params(request.sampling);
 }
 
@@ -92,7 +93,7 @@ StepRequest next_step(const std::vector<Reply>& replies, std::int64_t max_rows,
 }  // namespace
 
 Generated generate(Decoder& decoder, const std::vector<GenerateRequest>& requests,
-                   const OnToken& on_token) {
+                   const OnToken& on_token, const BeforeStep& before_step) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -116,6 +117,7 @@ Generated generate(Decoder& decoder, const std::vector<GenerateRequest>& request
   bool stopped = false;
   const auto alive = [](const Reply& reply) { return !reply.done; };
   while (!stopped && std::any_of(replies.begin(), replies.end(), alive)) {
+    if (before_step != nullptr && before_step() == Continue::kStop) break;
     const StepRequest step = next_step(replies, decoder.options().max_rows, owners);
     const StepResult result = decoder.step(step);
     ++generated.times.steps;

@@ -63,8 +63,12 @@ struct Generated {
 enum class Continue : std::uint8_t { kGoOn, kStop };
 using OnToken = std::function<Continue(std::size_t request, std::int32_t id)>;
 
-/// Throws Error for an empty prompt, or one that leaves no room for a token.
+/// Asked before every step, of which a long prompt takes many; kStop as above.
+using BeforeStep = std::function<Continue()>;
+
+/// Throws Error, before anything is computed, for a prompt that is empty, leaves no room for a
+/// token or has ids that the vocabulary does not have.
 Generated generate(Decoder& decoder, const std::vector<GenerateRequest>& requests,
-                   const OnToken& on_token = nullptr);
+                   const OnToken& on_token = nullptr, const BeforeStep& before_step = nullptr);
 
 }  // namespace tileweave

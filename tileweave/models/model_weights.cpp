@@ -24,6 +24,30 @@ std::size_t bytes_of(const Weight& weight) {
   return static_cast<std::size_t>(weight.shape.volume()) * size_of(weight.dtype);
 }
 
+/// Whether an element's exponent is all ones: NaN or infinity. `Bits` as wide as an element; the
+/// bytes need not be aligned. No early exit, so that the compiler makes vectors of it.
+template <class Bits>
+bool has_no_number(std::span<const std::byte> bytes, Bits exponent) {
+  Bits found = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    Bits element = 0;
+    std::memcpy(&element, bytes.data() + at, sizeof(Bits));
+    found |= static_cast<Bits>((element & exponent) == exponent);
+  }
+  return found != 0;
+}
+
+/// `bytes`: whole elements of the tensor.
+void require_numbers(std::span<const std::byte> bytes, const StoredTensor& tensor) {
+  const DType dtype = dtype_of(tensor);
+  const bool bad = dtype == DType::kF32    ? has_no_number<std::uint32_t>(bytes, 0x7f800000)
+                   : dtype == DType::kBF16 ? has_no_number<std::uint16_t>(bytes, 0x7f80)
+                                           : has_no_number<std::uint16_t>(bytes, 0x7c00);
+  if (!bad) return;
+  throw Error("load " + tensor.file, "finite numbers in tensor `" + tensor.name + "`",
+              "NaN or infinity");
+}
+
 class Loader {
  public:
   Loader(Device& device, const Checkpoint& checkpoint, const LoadProgress& progress)
@@ -80,9 +104,11 @@ class Loader {
     std::byte* at = allocate(bytes);
     weight.address = at;
     for (const std::string& name : names) {
-      const std::span<const std::byte> from = checkpoint_.find(name)->bytes;
+      const StoredTensor& tensor = *checkpoint_.find(name);
+      const std::span<const std::byte> from = tensor.bytes;
       for (std::size_t done = 0; done < from.size(); done += kUploadBytes) {
         const std::size_t count = std::min(kUploadBytes, from.size() - done);
+        require_numbers(from.subspan(done, count), tensor);
         device_.upload(at + done, from.data() + done, count);
         bytes_done_ += count;
         if (progress_ != nullptr) progress_(bytes_done_, checkpoint_.total_bytes());

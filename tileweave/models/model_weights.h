@@ -57,8 +57,8 @@ struct ModelWeights {
 /// Called now and then while weights are loaded.
 using LoadProgress = std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)>;
 
-/// Throws Error naming file and tensor for what is missing, left over, or has another shape than
-/// the configuration says.
+/// Throws Error naming file and tensor for what is missing, left over, has another shape than the
+/// configuration says, or holds NaN or infinity, of which nothing right can come.
 ModelWeights load_weights(Device& device, const Checkpoint& checkpoint, const ModelConfig& config,
                           const LoadProgress& progress = nullptr);
 
