@@ -11,6 +11,7 @@
 #include "cli/generate.h"
 #include "cli/interrupt.h"
 #include "cli/open_model.h"
+#include "cli/output_form.h"
 #include "tileweave/core/error.h"
 #include "tileweave/models/chat/chat_template.h"
 #include "tileweave/models/generator.h"
@@ -54,27 +55,33 @@ class Conversation {
       throw Error("reply", fmt::format("a conversation of fewer than {} tokens (--context)", limit),
                   fmt::format("{}", ids.size()));
     }
-    decoder.truncate(sequence_, common_prefix(ids));
+    const std::int64_t kept = common_prefix(ids);
+    decoder.truncate(sequence_, kept);
+    held_.resize(static_cast<std::size_t>(kept));  // also should the reply fail half-way
     TextStream text(tokenizer_, DecodeSpecial::kSkip);
     std::string said;
     const auto say = [&](const std::string& part) {
       said += part;
-      out << part << std::flush;
+      out << part;
+      flush_output(out);
     };
     const CaughtInterrupt interrupt;
-    const Generated generated =
-        generate(decoder,
-                 {{.ids = ids,
-                   .sequence = sequence_,
-                   .max_new_tokens = options_.max_new_tokens,
-                   .sampling = options_.sampling,
-                   .stop_ids = eos_ids(model_.description)}},
-                 [&](std::size_t /*request*/, std::int32_t id) {
-                   say(text.push(id));
-                   return interrupt.happened() ? Continue::kStop : Continue::kGoOn;
-                 });
+    const auto go_on = [&] { return interrupt.happened() ? Continue::kStop : Continue::kGoOn; };
+    const Generated generated = generate(
+        decoder,
+        {{.ids = ids,
+          .sequence = sequence_,
+          .max_new_tokens = options_.max_new_tokens,
+          .sampling = options_.sampling,
+          .stop_ids = eos_ids(model_.description)}},
+        [&](std::size_t /*request*/, std::int32_t id) {
+          say(text.push(id));
+          return go_on();
+        },
+        go_on);
     say(text.finish());
-    out << "\n" << std::flush;
+    out << "\n";
+    flush_output(out);
     const GenerateResult& result = generated.results[0];
     held_ = std::move(ids);
     held_.insert(held_.end(), result.ids.begin(), result.ids.end());
@@ -122,7 +129,9 @@ int chat(const ChatVerbOptions& options, std::istream& in, std::ostream& out, st
   bool replied = false;
   while (true) {
     if (prompts) err << "> " << std::flush;
-    if (!std::getline(in, line) || line.empty()) break;
+    if (!std::getline(in, line)) break;
+    if (line.ends_with('\r')) line.pop_back();  // a file with line breaks of Windows
+    if (line.empty()) break;
     try {
       conversation.reply_to(line, out, err);
       replied = true;

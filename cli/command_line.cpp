@@ -92,8 +92,7 @@ class CommandLine : public VerbHost {
     try {
       parse(arguments);
       const int status = verbs_.at(innermost())();
-      // A full disk shows only here.
-      if (!out_.flush()) throw std::runtime_error("standard output cannot be written");
+      flush_output(out_);
       return status;
     } catch (const CLI::CallForHelp&) {
       return print(app_.help());
@@ -102,6 +101,9 @@ class CommandLine : public VerbHost {
     } catch (const UsageError& error) {
       err_ << fmt::format("{}: {}; see {} --help\n", error.verb(), one_line(error.what()),
                           error.verb());
+      // The parser may have given up before it came to --json.
+      const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+      if (json) out_ << to_text({{"error", one_line(error.what())}}) << std::flush;
       return kUsageError;
     } catch (const std::bad_alloc&) {
       return fail("out of memory");

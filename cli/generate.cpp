@@ -56,9 +56,10 @@ DecoderOptions limits_for(const std::vector<GenerateRequest>& requests, const Mo
   DecoderOptions limits{.page_size = kPage};
   std::int64_t longest = 1;
   for (const GenerateRequest& request : requests) {
+    // check_prompts has seen that every prompt is below the limit.
+    const auto length = static_cast<std::int64_t>(request.ids.size());
     const std::int64_t tokens =
-        std::min(static_cast<std::int64_t>(request.ids.size()) + request.max_new_tokens,
-                 config.max_position_embeddings);
+        length + std::min(request.max_new_tokens, config.max_position_embeddings - length);
     longest = std::max(longest, tokens);
     limits.cache_tokens += ceil_div(tokens, kPage) * kPage;
   }
@@ -80,6 +81,7 @@ void check_prompts(const std::vector<GenerateRequest>& requests, const ModelConf
                               config.max_position_embeddings - 1, config.max_position_embeddings),
                   std::to_string(length));
     }
+    require_in_vocabulary(request.ids, config);
   }
 }
 
@@ -122,15 +124,30 @@ int generate_text(const GenerateOptions& options, std::ostream& out, std::ostrea
   std::optional<TextStream> text;
   if (streams) text.emplace(*tokenizer, DecodeSpecial::kSkip);
   const CaughtInterrupt interrupt;
-  const Generated generated =
-      generate(*model.decoder, requests, [&](std::size_t /*request*/, std::int32_t id) {
-        if (text) out << text->push(id) << std::flush;
-        return interrupt.happened() ? Continue::kStop : Continue::kGoOn;
-      });
+  const auto go_on = [&] { return interrupt.happened() ? Continue::kStop : Continue::kGoOn; };
+  const Generated generated = generate(
+      *model.decoder, requests,
+      [&](std::size_t /*request*/, std::int32_t id) {
+        if (text) {
+          out << text->push(id);
+          flush_output(out);
+        }
+        return go_on();
+      },
+      go_on);
   const auto text_of = [&](const GenerateResult& result) {
     return tokenizer->decode(result.ids, DecodeSpecial::kSkip);
   };
 
+  if (streams) {
+    out << text->finish() << "\n";
+    flush_output(out);
+  }
+  // Before the result: what cannot be written makes the one JSON object an error.
+  if (model.decoder->options().run.tracing == Tracing::kOn && generated.times.steps > 0) {
+    write_step_trace(model.decoder->last_trace(), "a decode step, " + model.description.directory,
+                     options.timeline, options.trace, err);
+  }
   if (options.form == OutputForm::kJson) {
     const auto result_json = [&](const GenerateResult& result) -> Json {
       return {{"ids", result.ids},
@@ -152,9 +169,7 @@ int generate_text(const GenerateOptions& options, std::ostream& out, std::ostrea
     json["granularity"] = name_of(options.choice.granularity);
     json["timings"] = times_json(generated.times, model.load_seconds);
     out << to_text(json);
-  } else if (streams) {
-    out << text->finish() << "\n";
-  } else {
+  } else if (!streams) {
     for (std::size_t i = 0; i < generated.results.size(); ++i) {
       const GenerateResult& result = generated.results[i];
       if (requests.size() > 1) out << fmt::format("[{}] ", i);
@@ -163,10 +178,6 @@ int generate_text(const GenerateOptions& options, std::ostream& out, std::ostrea
   }
   err << fmt::format("{}: {}, {} on {}\n", "tileweave generate", times_text(generated.times),
                      name_of(options.choice.mode), model.device->name());
-  if (model.decoder->options().run.tracing == Tracing::kOn) {
-    write_step_trace(model.decoder->last_trace(), "a decode step, " + model.description.directory,
-                     options.timeline, options.trace, err);
-  }
   return interrupt.happened() ? kInterrupted : kSuccess;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/interrupt.h"
 #include "cli/open_model.h"
+#include "cli/trace_files.h"
 #include "tileweave/core/error.h"
 #include "tileweave/models/checkpoint/safetensors.h"
 
@@ -37,7 +38,7 @@ int write_logits(const LogitsOptions& options, std::ostream& out, std::ostream& 
   const std::vector<std::int32_t> ids =
       options.ids.empty()
           ? open_tokenizer(files.directory).encode(options.prompt, SpecialTokens::kAdd)
-          : parse_ids(options.ids);
+          : options.ids;
   const auto tokens = static_cast<std::int64_t>(ids.size());
   require(tokens >= 1, "compute logits", "at least one token", "an empty prompt");
   if (tokens > files.config.max_position_embeddings) {
@@ -46,6 +47,8 @@ int write_logits(const LogitsOptions& options, std::ostream& out, std::ostream& 
         fmt::format("at most {} tokens, the model's limit", files.config.max_position_embeddings),
         std::to_string(tokens));
   }
+  require_in_vocabulary(ids, files.config);
+  require_writable(options.out);
   LoadedModel model = load_model(options.choice, {.max_tokens = tokens, .max_rows = 64}, err);
   const std::vector<float> logits = all_logits(*model.decoder, ids);
   const std::int64_t vocabulary = files.config.vocab_size;

@@ -1,8 +1,10 @@
 // `tileweave logits`: logits of every position of a sequence, as a safetensors file.
 #pragma once
 
+#include <cstdint>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "cli/model_choice.h"
 #include "cli/output_form.h"
@@ -11,9 +13,9 @@ namespace tileweave::cli {
 
 struct LogitsOptions {
   ModelChoice choice;
-  std::string ids;     // "1,2,3", or
-  std::string prompt;  // text, special tokens added
-  std::string out;     // one F32 tensor `logits`, (tokens, vocabulary)
+  std::vector<std::int32_t> ids;  // or, where there are none:
+  std::string prompt;             // text, special tokens added
+  std::string out;                // one F32 tensor `logits`, (tokens, vocabulary)
   OutputForm form = OutputForm::kTable;
 };
 

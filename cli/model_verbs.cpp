@@ -1,6 +1,11 @@
 #include "cli/model_verbs.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -10,8 +15,11 @@
 #include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/logits.h"
+#include "cli/open_model.h"
 #include "cli/tokenize.h"
 #include "cli/trace_model.h"
+#include "tileweave/core/error.h"
+#include "tileweave/kernels/sampling/sampling_params.h"
 
 namespace tileweave::cli {
 namespace {
@@ -38,6 +46,49 @@ void add_words(CLI::App* verb, const char* name, T& value, const std::map<std::s
       ->default_str(usual);
 }
 
+/// A whole number in decimal digits from `low` to `high`. The parser's own numbers would be octal
+/// after a 0 and become the nearest possible one where they are too large.
+template <class T>
+CLI::Option* add_integer(CLI::App* verb, const char* name, T& value, T low, T high,
+                         const std::string& help) {
+  const auto read = [](const std::string& text, T& to) {
+    const char* const end = text.data() + text.size();
+    const auto [next, error] = std::from_chars(text.data(), end, to);
+    return error == std::errc() && next == end;
+  };
+  return verb
+      ->add_option_function<std::string>(
+          name, [&value, read](const std::string& text) { read(text, value); }, help)
+      ->check(CLI::Validator(
+          [=](std::string& text) {
+            T to{};
+            if (read(text, to) && to >= low && to <= high) return std::string();
+            return fmt::format("expected a whole number from {} to {}, got `{}`", low, high, text);
+          },
+          ""))
+      ->type_name("N")
+      ->default_str(std::to_string(value));
+}
+
+template <class T>
+CLI::Option* add_integer(CLI::App* verb, const char* name, T& value, T low,
+                         const std::string& help) {
+  return add_integer(verb, name, value, low, std::numeric_limits<T>::max(), help);
+}
+
+/// What `read` finds wrong is about the arguments of `verb`.
+template <class Read>
+auto of_arguments(const char* verb, Read&& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw UsageError(error.what(), verb);
+  }
+}
+
+/// Positions of a sequence, as many as any model allows; sums and products of such keep to 64 bits.
+constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
+
 void add_choice(CLI::App* verb, ModelChoice& choice) {
   add_model(verb, choice.model);
   verb->add_option("--device", choice.device,
@@ -52,16 +103,13 @@ void add_choice(CLI::App* verb, ModelChoice& choice) {
   add_words<Granularity>(verb, "--granularity", choice.granularity,
                          {{"ops", Granularity::kOps}, {"stages", Granularity::kStages}},
                          "Every operator a kernel, or small ones inside large ones");
-  verb->add_option("--streams", choice.num_streams, "Internal streams of the plan")
-      ->check(CLI::Range(1, 8))
-      ->capture_default_str();
+  add_integer(verb, "--streams", choice.num_streams, 1, 8, "Internal streams of the plan");
 }
 
 void add_sampling(CLI::App* verb, SamplingParams& sampling) {
   verb->add_option("--temperature", sampling.temperature, "0: the most likely token")
       ->capture_default_str();
-  verb->add_option("--top-k", sampling.top_k, "Only the k most likely tokens; 0: all")
-      ->capture_default_str();
+  add_integer(verb, "--top-k", sampling.top_k, 0, "Only the k most likely tokens; 0: all");
   verb->add_option("--top-p", sampling.top_p, "Only the most likely tokens up to this sum")
       ->capture_default_str();
   verb->add_option("--min-p", sampling.min_p, "Only tokens of at least this share of the likeliest")
@@ -69,7 +117,7 @@ void add_sampling(CLI::App* verb, SamplingParams& sampling) {
   verb->add_option("--repetition-penalty", sampling.repetition_penalty,
                    "Above 1: tokens seen before become less likely")
       ->capture_default_str();
-  verb->add_option("--seed", sampling.seed, "Of the random numbers")->capture_default_str();
+  add_integer(verb, "--seed", sampling.seed, std::uint64_t{0}, "Of the random numbers");
 }
 
 constexpr const char* kGenerateHelp = R"(
@@ -91,21 +139,22 @@ void add_generate(VerbHost& host) {
   add_choice(verb, options->choice);
   CLI::Option* prompt = verb->add_option("--prompt", options->prompts, "Text; may be repeated")
                             ->type_name("TEXT")
-                            ->take_all()
                             ->expected(1)
-                            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+                            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                            ->allow_extra_args(false);  // and "[a,b]" is a text, no list
   CLI::Option* ids = verb->add_option("--ids", options->ids, "Token ids: 1,2,3; may be repeated")
                          ->type_name("IDS")
                          ->expected(1)
-                         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+                         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                         ->allow_extra_args(false);
   prompt->excludes(ids);
-  verb->add_flag_callback(
+  CLI::Option* chat = verb->add_flag_callback(
       "--chat", [options] { options->form_of_prompt = PromptForm::kChat; },
       "Prompts are messages to which the model's chat template is applied");
-  verb->add_option("--system", options->system, "System message, with --chat")->type_name("TEXT");
-  verb->add_option("--max-new-tokens", options->max_new_tokens, "Longest reply")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  verb->add_option("--system", options->system, "System message, with --chat")
+      ->type_name("TEXT")
+      ->needs(chat);
+  add_integer(verb, "--max-new-tokens", options->max_new_tokens, std::int64_t{0}, "Longest reply");
   add_sampling(verb, options->sampling);
   verb->add_flag_callback(
       "--ignore-eos", [options] { options->eos = StopAtEos::kIgnore; },
@@ -121,6 +170,14 @@ void add_generate(VerbHost& host) {
     if (options->form_of_prompt == PromptForm::kChat && ids->count() != 0) {
       throw UsageError("--chat needs --prompt, not --ids", "tileweave generate");
     }
+    if (options->max_new_tokens == 0 && !(options->timeline.empty() && options->trace.empty())) {
+      throw UsageError("--timeline and --trace need a step, so --max-new-tokens above 0",
+                       "tileweave generate");
+    }
+    of_arguments("tileweave generate", [&] {
+      check_sampling_params(options->sampling);
+      for (const std::string& text : options->ids) parse_ids(text);
+    });
     options->form = host.form();
     return generate_text(*options, host.out(), host.err());
   });
@@ -140,15 +197,14 @@ void add_chat(VerbHost& host) {
   verb->footer(kChatHelp);
   add_choice(verb, options->choice);
   verb->add_option("--system", options->system, "System message")->type_name("TEXT");
-  verb->add_option("--max-new-tokens", options->max_new_tokens, "Longest reply")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->add_option("--context", options->context,
-                   "Tokens of the whole conversation; 0: 4096, or what the model allows")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_integer(verb, "--max-new-tokens", options->max_new_tokens, std::int64_t{1}, "Longest reply");
+  add_integer(verb, "--context", options->context, std::int64_t{0},
+              "Tokens of the whole conversation; 0: 4096, or what the model allows");
   add_sampling(verb, options->sampling);
-  host.prepare(verb, [&host, options] { return chat(*options, std::cin, host.out(), host.err()); });
+  host.prepare(verb, [&host, options] {
+    of_arguments("tileweave chat", [&] { check_sampling_params(options->sampling); });
+    return chat(*options, std::cin, host.out(), host.err());
+  });
 }
 
 constexpr const char* kLogitsHelp = R"(
@@ -162,14 +218,19 @@ void add_logits(VerbHost& host) {
   CLI::App* verb = host.app().add_subcommand("logits", "Logits of every position, as a file");
   verb->footer(kLogitsHelp);
   add_choice(verb, options->choice);
-  CLI::Option* ids = verb->add_option("--ids", options->ids, "Token ids: 1,2,3")->type_name("IDS");
+  auto ids_text = std::make_shared<std::string>();
+  CLI::Option* ids = verb->add_option("--ids", *ids_text, "Token ids: 1,2,3")->type_name("IDS");
   CLI::Option* prompt = verb->add_option("--prompt", options->prompt, "Text")->type_name("TEXT");
   prompt->excludes(ids);
   verb->add_option("--out", options->out, "File to write")->required()->type_name("FILE");
   host.add_json(verb);
-  host.prepare(verb, [&host, options, ids, prompt] {
+  host.prepare(verb, [&host, options, ids, ids_text, prompt] {
     if (prompt->count() == 0 && ids->count() == 0) {
       throw UsageError("--ids or --prompt is missing", "tileweave logits");
+    }
+    if (options->out.empty()) throw UsageError("--out is empty", "tileweave logits");
+    if (ids->count() != 0) {
+      options->ids = of_arguments("tileweave logits", [&] { return parse_ids(*ids_text); });
     }
     options->form = host.form();
     return write_logits(*options, host.out(), host.err());
@@ -189,22 +250,29 @@ void add_tokenize(VerbHost& host) {
   CLI::App* verb = host.app().add_subcommand("tokenize", "Token ids of a text, or back");
   verb->footer(kTokenizeHelp);
   add_model(verb, options->model);
+  auto file_text = std::make_shared<std::string>();
+  auto ids_text = std::make_shared<std::string>();
   CLI::Option* text = verb->add_option("--text", options->text, "Text")->type_name("TEXT");
-  CLI::Option* file = verb->add_option("--text-file", options->text_file, "File; -: standard input")
-                          ->type_name("FILE");
-  CLI::Option* ids = verb->add_option("--ids", options->ids, "Token ids to decode: 1,2,3");
+  CLI::Option* file =
+      verb->add_option("--text-file", *file_text, "File; -: standard input")->type_name("FILE");
+  CLI::Option* ids =
+      verb->add_option("--ids", *ids_text, "Token ids to decode: 1,2,3")->type_name("IDS");
   text->excludes(file)->excludes(ids);
   file->excludes(ids);
   verb->add_flag_callback(
       "--no-special", [options] { options->special = SpecialTokens::kNone; },
       "Without the tokens that the tokenizer adds around a text");
   host.add_json(verb);
-  host.prepare(verb, [&host, options, text, file, ids] {
+  host.prepare(verb, [&host, options, text, file, file_text, ids, ids_text] {
     if (text->count() + file->count() + ids->count() == 0) {
       throw UsageError("--text, --text-file or --ids is missing", "tileweave tokenize");
     }
+    if (file->count() != 0) options->text_file = *file_text;
+    if (ids->count() != 0) {
+      options->ids = of_arguments("tileweave tokenize", [&] { return parse_ids(*ids_text); });
+    }
     options->form = host.form();
-    return tokenize(*options, host.out());
+    return tokenize(*options, host.out(), host.err());
   });
 }
 
@@ -218,8 +286,8 @@ void add_info(VerbHost& host) {
   CLI::App* verb = host.app().add_subcommand("info", "What a model is, before it is loaded");
   verb->footer(kInfoHelp);
   add_model(verb, options->model);
-  verb->add_option("--context", options->context, "Tokens that the memory is estimated for")
-      ->capture_default_str();
+  add_integer(verb, "--context", options->context, std::int64_t{1},
+              "Tokens that the memory is estimated for");
   host.add_json(verb);
   host.prepare(verb, [&host, options] {
     options->form = host.form();
@@ -238,11 +306,10 @@ void add_check(VerbHost& host) {
   CLI::App* verb = host.app().add_subcommand("check", "The verdict on a step's plan, edge by edge");
   verb->footer(kCheckHelp);
   add_choice(verb, options->choice);
-  verb->add_option("--batch", options->batch, "Sequences")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  verb->add_option("--rows", options->rows, "Tokens of the step; unless given one per sequence")
-      ->check(CLI::Range(1, 4096));
+  add_integer(verb, "--batch", options->batch, std::int64_t{1}, std::int64_t{4096}, "Sequences");
+  add_integer(verb, "--rows", options->rows, std::int64_t{1}, std::int64_t{4096},
+              "Tokens of the step; unless given one per sequence")
+      ->default_str("");
   host.add_json(verb);
   host.prepare(verb, [&host, options] {
     options->form = host.form();
@@ -260,12 +327,9 @@ void add_trace(VerbHost& host) {
   CLI::App* verb = host.app().add_subcommand("trace", "A decode step as a timeline");
   verb->footer(kTraceHelp);
   add_choice(verb, options->choice);
-  verb->add_option("--batch", options->batch, "Sequences")
-      ->check(CLI::Range(1, 128))
-      ->capture_default_str();
-  verb->add_option("--context", options->context, "Tokens before the step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_integer(verb, "--batch", options->batch, std::int64_t{1}, std::int64_t{128}, "Sequences");
+  add_integer(verb, "--context", options->context, std::int64_t{1}, kMostTokens,
+              "Tokens before the step");
   verb->add_option("--timeline", options->timeline, "HTML page to write")
       ->type_name("FILE")
       ->capture_default_str();
@@ -294,18 +358,13 @@ void add_bench_decode(VerbHost& host) {
   verb->footer(kBenchDecodeHelp);
   add_choice(verb, options->choice);
   verb->remove_option(verb->get_option("--mode"));
-  verb->add_option("--batch", options->batch, "Sequences")
-      ->check(CLI::Range(1, 128))
-      ->capture_default_str();
-  verb->add_option("--context", options->context, "Tokens before the first measured step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->add_option("--new-tokens", options->new_tokens, "Steps of a measurement")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->add_option("--repeat", options->repeat, "Measurements of each mode")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_integer(verb, "--batch", options->batch, std::int64_t{1}, std::int64_t{128}, "Sequences");
+  add_integer(verb, "--context", options->context, std::int64_t{1}, kMostTokens,
+              "Tokens before the first measured step");
+  add_integer(verb, "--new-tokens", options->new_tokens, std::int64_t{1}, kMostTokens,
+              "Steps of a measurement");
+  add_integer(verb, "--repeat", options->repeat, std::int64_t{1}, kMostTokens,
+              "Measurements of each mode");
   host.add_json(verb);
   host.prepare(verb, [&host, options] {
     options->form = host.form();

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <ostream>
+#include <stdexcept>
 #include <string>
 
 namespace tileweave::cli {
@@ -11,6 +13,11 @@ enum class OutputForm : std::uint8_t { kTable, kJson };
 
 /// Keeps members in the order in which they were added.
 using Json = nlohmann::ordered_json;
+
+/// Flushes standard output; a full disk shows only here.
+inline void flush_output(std::ostream& out) {
+  if (!out.flush()) throw std::runtime_error("standard output cannot be written");
+}
 
 /// One object and a line break. Bytes that are not UTF-8 (a file name, say) become U+FFFD.
 inline std::string to_text(const Json& json) {

@@ -8,7 +8,11 @@
 
 namespace tileweave::cli {
 
-/// Makes missing folders; throws Error for a path that is a folder. Empty paths are not asked for.
+/// Throws Error where no file can be written at `path`, before any work is done for it.
+void require_writable(const std::string& path);
+
+/// Makes missing folders; throws Error where a file could not be written later, and for one path
+/// twice. Empty paths are not asked for.
 void check_trace_paths(const std::string& timeline, const std::string& trace);
 
 /// Writes those asked for, whole or not at all, and names them on `err`.

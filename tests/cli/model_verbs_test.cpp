@@ -297,6 +297,153 @@ TEST_F(ModelVerbs, BadInputIsOneSentenceThatNamesIt) {
   }
 }
 
+TEST_F(ModelVerbs, APromptInBracketsIsOnePromptAndTakesNoArgumentBesideItself) {
+  for (const char* text : {"[a, b]", "[]", "{}", "--", "-x", "\"q\""}) {
+    SCOPED_TRACE(text);
+    const nlohmann::json tokens =
+        json_of({"tokenize", "--model", folder_.path(), "--text", text, "--json"});
+    const nlohmann::json reply = json_of({"generate", "--model", folder_.path(), "--prompt", text,
+                                          "--json", "--max-new-tokens", "1"});
+    EXPECT_EQ(reply.at("timings").at("prompt_tokens"), tokens.at("ids").size());
+  }
+  EXPECT_EQ(run(with(generate_, {"--prompt", "a", "b"})).status, kUsageError);
+  EXPECT_EQ(run(with(generate_, {"--ids", "[1,2]"})).status, kUsageError);
+}
+
+TEST_F(ModelVerbs, NumbersAreDecimalAndNeverBentToWhatFits) {
+  const Words ids{"generate", "--model", folder_.path(), "--ids", "5,6", "--json"};
+  const auto new_tokens = [&](const std::string& count) {
+    return json_of(with(ids, {"--ignore-eos", "--max-new-tokens", count})).at("ids").size();
+  };
+  EXPECT_EQ(new_tokens("010"), 10U);
+  EXPECT_EQ(new_tokens("0"), 0U);
+  EXPECT_EQ(new_tokens("1000000000000"), 254U);
+  EXPECT_EQ(new_tokens("9223372036854775807"), 254U);
+  for (const Words& more : {Words{"--max-new-tokens", "9223372036854775808"},
+                            Words{"--max-new-tokens", "-1"}, Words{"--max-new-tokens", "1e3"},
+                            Words{"--seed", "-1"}, Words{"--seed", "18446744073709551616"},
+                            Words{"--top-k", "2147483648"}, Words{"--streams", "0x2"},
+                            Words{"--temperature", "nan"}, Words{"--temperature", "1e-40"}}) {
+    SCOPED_TRACE(more[0] + " " + more[1]);
+    const CommandResult result = run(with(ids, more));
+    EXPECT_EQ(result.status, kUsageError);
+    EXPECT_LT(result.err.size(), 200U) << result.err;
+    EXPECT_TRUE(nlohmann::json::parse(result.out).contains("error")) << result.out;
+  }
+  const Words trace{"trace", "--model", folder_.path(), "--json"};
+  EXPECT_TRUE(json_of(with(trace, {"--context", "2147483647"}), kFailure).contains("error"));
+  EXPECT_EQ(run(with(trace, {"--context", "9223372036854775807"})).status, kUsageError);
+}
+
+TEST_F(ModelVerbs, JsonIsOneObjectHoweverTheVerbFails) {
+  const Words ids = with(generate_, {"--ids", "5,6"});
+  const std::string page = folder_ / "page";
+  struct Case {
+    Words arguments;
+    int status;
+  };
+  const std::vector<Case> cases = {
+      {{"generate", "--json"}, kUsageError},
+      {with(ids, {"--prompt", "too"}), kUsageError},
+      {with(ids, {"--unknown"}), kUsageError},
+      {with(ids, {"--system", "Be brief."}), kUsageError},
+      {{"generate", "--model", folder_.path(), "--ids", "1", "--max-new-tokens", "0", "--timeline",
+        page, "--json"},
+       kUsageError},
+      {with(ids, {"--timeline", page, "--trace", page}), kFailure},
+      {with(ids, {"--timeline", page, "--trace", folder_ / "./page"}), kFailure},
+      {with(ids, {"--timeline", "/dev/null"}), kFailure},
+      {with(ids, {"--trace", page + "/" + std::string(300, 'x')}), kFailure},
+      {{"generate", "--model", folder_.path(), "--ids", "99999", "--max-new-tokens", "0", "--json"},
+       kFailure},
+      {{"logits", "--model", folder_.path(), "--ids", "", "--out", page, "--json"}, kUsageError},
+      {{"logits", "--model", folder_.path(), "--ids", "1", "--out", "", "--json"}, kUsageError},
+      {{"tokenize", "--model", folder_.path(), "--ids", "", "--json"}, kUsageError},
+      {{"tokenize", "--model", folder_.path(), "--text-file", "", "--json"}, kFailure},
+      {{"tokenize", "--model", folder_.path(), "--text-file", folder_.path(), "--json"}, kFailure},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(testing::PrintToString(c.arguments));
+    EXPECT_TRUE(json_of(c.arguments, c.status).contains("error"));
+  }
+  EXPECT_FALSE(fs::is_regular_file(page));
+}
+
+TEST_F(ModelVerbs, TokenizeRefusesAnInputThatCannotBeRead) {
+  Command command({"tokenize", "--model", folder_.path(), "--text-file", "-"});
+  command.in_from(folder_.path());  // a folder can be opened, not read
+  command.start();
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.status, kFailure);
+  EXPECT_NE(result.err.find("standard input"), std::string::npos) << result.err;
+}
+
+TEST_F(ModelVerbs, TokenizeSaysWhichIdsNameNoToken) {
+  const CommandResult result =
+      run({"tokenize", "--model", folder_.path(), "--ids", "5,99999", "--json"});
+  EXPECT_EQ(result.status, kSuccess);
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_TRUE(json.at("tokens")[0].is_string());
+  EXPECT_TRUE(json.at("tokens")[1].is_null());
+  EXPECT_NE(result.err.find("1 of 2 ids"), std::string::npos) << result.err;
+}
+
+TEST_F(ModelVerbs, WeightsThatAreNoNumbersAreRefused) {
+  std::string bytes = folder_.read("model.safetensors");
+  bytes.replace(bytes.size() - 2, 2, "\x80\x7f");  // infinity in bf16
+  folder_.write("model.safetensors", bytes);
+  const CommandResult result = run({"generate", "--model", folder_.path(), "--ids", "1"});
+  EXPECT_EQ(result.status, kFailure);
+  EXPECT_NE(result.err.find("NaN or infinity"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("`model.norm.weight`"), std::string::npos) << result.err;
+}
+
+TEST_F(ModelVerbs, ControlCEndsALongPromptBetweenTwoSteps) {
+  folder_.edit("config.json", "\"max_position_embeddings\": 256",
+               "\"max_position_embeddings\": 200000");
+  std::string ids = "1";
+  for (int i = 0; i < 60'000; ++i) ids += ",5";
+  Command command(with(generate_, {"--ids", ids}));
+  command.start();
+  command.wait_until_it_handles_interrupts();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  command.interrupt();
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.status, kInterrupted);
+  if (result.out.empty()) return;  // it was still loading
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json.at("finish"), "stopped");
+  EXPECT_EQ(json.at("ids").size(), 0U);
+}
+
+TEST_F(ModelVerbs, NobodyWaitsForAReplyThatCannotBeWritten) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this machine has no /dev/full";
+  folder_.edit("config.json", "\"max_position_embeddings\": 256",
+               "\"max_position_embeddings\": 100000");
+  Command command({"generate", "--model", folder_.path(), "--prompt", "Hi", "--ignore-eos",
+                   "--max-new-tokens", "99000"});
+  command.out_to("/dev/full");
+  command.start();
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.status, kFailure);
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_NE(result.err.find("standard output cannot be written"), std::string::npos) << result.err;
+}
+
+TEST_F(ModelVerbs, ChatTakesLinesOfWindows) {
+  folder_.write("unix", "Hello\nAnd more?\n\nnot this\n");
+  folder_.write("windows", "Hello\r\nAnd more?\r\n\r\nnot this\r\n");
+  std::vector<std::string> said;
+  for (const char* file : {"unix", "windows"}) {
+    Command command({"chat", "--model", folder_.path(), "--max-new-tokens", "4"});
+    command.in_from(folder_ / file);
+    command.start();
+    said.push_back(command.finish().out);
+  }
+  EXPECT_NE(said[0], "");
+  EXPECT_EQ(said[0], said[1]);
+}
+
 TEST_F(ModelVerbs, AFullDiskLeavesNoPartOfAFile) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "this machine has no /dev/full";
   Command command(with(generate_, {"--ids", "1,2"}));
