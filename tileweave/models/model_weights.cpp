@@ -24,26 +24,35 @@ std::size_t bytes_of(const Weight& weight) {
   return static_cast<std::size_t>(weight.shape.volume()) * size_of(weight.dtype);
 }
 
-/// Whether an element's exponent is all ones: NaN or infinity. `Bits` as wide as an element; the
-/// bytes need not be aligned. No early exit, so that the compiler makes vectors of it.
-template <class Bits>
-bool has_no_number(std::span<const std::byte> bytes, Bits exponent) {
-  Bits found = 0;
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
-    Bits element = 0;
-    std::memcpy(&element, bytes.data() + at, sizeof(Bits));
-    found |= static_cast<Bits>((element & exponent) == exponent);
+/// Whether an element's exponent is all ones, that is NaN or infinity. The masks repeat an
+/// element's exponent, lowest and highest bit through a word; the bytes need not be aligned.
+bool has_no_number(std::span<const std::byte> bytes, std::uint64_t exponent, std::uint64_t lowest,
+                   std::uint64_t highest) {
+  std::uint64_t found = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;  // and zeros after the last element
+    if (bytes.size() - at >= sizeof word) {
+      std::memcpy(&word, bytes.data() + at, sizeof word);
+    } else {
+      std::memcpy(&word, bytes.data() + at, bytes.size() - at);
+    }
+    // An element of `missing` is 0 where its exponent has all bits; only below a 0 borrows.
+    const std::uint64_t missing = (word & exponent) ^ exponent;
+    found |= (missing - lowest) & ~missing & highest;
   }
   return found != 0;
 }
 
 /// `bytes`: whole elements of the tensor.
 void require_numbers(std::span<const std::byte> bytes, const StoredTensor& tensor) {
+  constexpr std::uint64_t kHalves = 0x0001000100010001, kWords = 0x0000000100000001;
   const DType dtype = dtype_of(tensor);
-  const bool bad = dtype == DType::kF32    ? has_no_number<std::uint32_t>(bytes, 0x7f800000)
-                   : dtype == DType::kBF16 ? has_no_number<std::uint16_t>(bytes, 0x7f80)
-                                           : has_no_number<std::uint16_t>(bytes, 0x7c00);
-  if (!bad) return;
+  const std::uint64_t lanes = dtype == DType::kF32 ? kWords : kHalves;
+  const std::uint64_t exponent = dtype == DType::kF32    ? 0x7f800000
+                                 : dtype == DType::kBF16 ? 0x7f80
+                                                         : 0x7c00;
+  const std::uint64_t sign = dtype == DType::kF32 ? 0x80000000 : 0x8000;
+  if (!has_no_number(bytes, exponent * lanes, lanes, sign * lanes)) return;
   throw Error("load " + tensor.file, "finite numbers in tensor `" + tensor.name + "`",
               "NaN or infinity");
 }
