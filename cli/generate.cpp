@@ -104,6 +104,9 @@ std::string times_text(const GenerateTimes& times) {
   const double rate = times.decode_seconds > 0
                           ? static_cast<double>(times.decode_tokens) / times.decode_seconds
                           : 0;
+  if (times.new_tokens == 0) {
+    return fmt::format("{} prompt tokens, no new ones", times.prompt_tokens);
+  }
   return fmt::format(
       "{} prompt tokens, first token after {:.0f} ms, {} new tokens, {:.1f} tokens/s",
       times.prompt_tokens, times.first_token_seconds * 1e3, times.new_tokens, rate);

@@ -52,6 +52,7 @@ TEST(Generator, AsksBeforeEveryStepAlsoWithinAPrompt) {
                [&] { return ++asked == 3 ? Continue::kStop : Continue::kGoOn; });
   EXPECT_EQ(asked, 3);
   EXPECT_EQ(generated.times.steps, 2);
+  EXPECT_EQ(generated.times.prompt_tokens, 16);
   EXPECT_EQ(generated.results[0].ids, Ids());
   EXPECT_EQ(generated.results[0].finish, Finish::kStopped);
 }

@@ -151,6 +151,8 @@ Generated generate(Decoder& decoder, const std::vector<GenerateRequest>& request
       generated.times.new_tokens > 0 ? seconds() - generated.times.first_token_seconds : 0;
   for (Reply& reply : replies) {
     if (!reply.done) reply.result.finish = Finish::kStopped;
+    // What a stop has left of a prompt has not been computed.
+    if (reply.result.ids.empty()) generated.times.prompt_tokens -= reply.done ? 0 : reply.pending();
     generated.results.push_back(std::move(reply.result));
   }
   return generated;
