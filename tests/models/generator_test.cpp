@@ -100,11 +100,10 @@ TEST(Generator, TakesAPromptUpToTheLimitAndRefusesALongerOne) {
 
 TEST(Generator, NamesAnIdThatTheVocabularyLacks) {
   TinyModel model = small(10);
-  EXPECT_EQ(
-      sentence_of([&] {
-        generate(*model.decoder, {{.ids = {1, 151}}});
-      }),
-      "look up a token: token ids from 0 to 150, as the vocabulary has them, got 151");
+  EXPECT_EQ(sentence_of([&] {
+              generate(*model.decoder, {{.ids = {1, 151}}});
+            }),
+            "look up a token: token ids from 0 to 150, as the vocabulary has them, got 151");
   EXPECT_NE(sentence_of([&] { generate(*model.decoder, {{.ids = {-1}}}); }), "no error");
   // Nothing of the failed call is left in the cache.
   EXPECT_EQ(generate(*model.decoder, {{.ids = Ids(9, 1)}}).results[0].ids.size(), 1U);
