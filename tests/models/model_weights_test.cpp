@@ -17,6 +17,20 @@
 namespace tileweave {
 namespace {
 
+ModelConfig tiny_config() {
+  ModelConfig config;
+  config.vocab_size = 3;
+  config.hidden_size = 6;
+  config.intermediate_size = 2;
+  config.num_layers = 1;
+  config.num_heads = 1;
+  config.num_kv_heads = 1;
+  config.head_dim = 2;
+  config.max_position_embeddings = 4;
+  config.tie_word_embeddings = true;
+  return config;
+}
+
 /// A model of zeros, but for one element of its final norm.
 class ZeroModel {
  public:
@@ -60,15 +74,7 @@ class ZeroModel {
 
  private:
   DType dtype_;
-  ModelConfig config_{.vocab_size = 3,
-                      .hidden_size = 6,
-                      .intermediate_size = 2,
-                      .num_layers = 1,
-                      .num_heads = 1,
-                      .num_kv_heads = 1,
-                      .head_dim = 2,
-                      .max_position_embeddings = 4,
-                      .tie_word_embeddings = true};
+  ModelConfig config_ = tiny_config();
   std::map<std::string, std::vector<std::byte>> values_;
   std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
                                   ("tileweave-zero-model-" + std::to_string(::getpid()));
