@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/hop_report.h"
 #include "cli/open_model.h"
 #include "cli/progress_bar.h"
 #include "cli/read_rate.h"
@@ -19,12 +19,6 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 30;
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
 /// One way of running the model, with sequences that stand at the context asked for.
 class Arm {
  public:
@@ -32,7 +26,7 @@ class Arm {
     ModelChoice choice = options.choice;
     choice.mode = mode;
     const std::int64_t tokens = options.context + options.new_tokens;
-    model_ = load_model(choice,
+    model_ = load_model(choice, read_description(choice.model),
                         {.max_tokens = tokens, .cache_tokens = options.batch * (tokens + 16)}, err);
     const std::int64_t vocabulary = model_.description.config.vocab_size;
     std::uint64_t random = 0x2545f4914f6cdd1dU;
@@ -44,7 +38,7 @@ class Arm {
         ids.push_back(
             static_cast<std::int32_t>((random >> 33) % static_cast<std::uint64_t>(vocabulary)));
       }
-      prefill(sequences_.back(), ids);
+      prefill(*model_.decoder, sequences_.back(), ids);
     }
     next_.assign(static_cast<std::size_t>(options.batch), 1);
     measure();  // makes the decode step's plan, and warms up
@@ -55,11 +49,7 @@ class Arm {
     for (const auto sequence : sequences_) model_.decoder->truncate(sequence, options_.context);
     const auto start = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < options_.new_tokens; ++i) {
-      StepRequest request;
-      for (std::size_t s = 0; s < sequences_.size(); ++s) {
-        request.parts.push_back({sequences_[s], {&next_[s], 1}});
-      }
-      next_ = model_.decoder->step(request).next_ids;
+      next_ = decode_step(*model_.decoder, sequences_, next_);
     }
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     return spent.count() / static_cast<double>(options_.new_tokens);
@@ -68,14 +58,6 @@ class Arm {
   const LoadedModel& model() const { return model_; }
 
  private:
-  void prefill(KvCache::SequenceId sequence, std::span<const std::int32_t> ids) {
-    const auto rows = static_cast<std::size_t>(model_.decoder->options().max_rows);
-    for (std::size_t at = 0; at < ids.size(); at += rows) {
-      model_.decoder->step({.parts = {{sequence, ids.subspan(at, std::min(rows, ids.size() - at))}},
-                            .head = Head::kNone});
-    }
-  }
-
   const BenchDecodeOptions& options_;
   LoadedModel model_;
   std::vector<KvCache::SequenceId> sequences_;

@@ -118,7 +118,7 @@ int chat(const ChatVerbOptions& options, std::istream& in, std::ostream& out, st
   const std::int64_t most = description.config.max_position_embeddings;
   const std::int64_t context =
       options.context == 0 ? std::min(kUsualContext, most) : options.context;
-  LoadedModel model = load_model(options.choice, {.max_tokens = context}, err);
+  LoadedModel model = load_model(options.choice, description, {.max_tokens = context}, err);
   Conversation conversation(options, model);
   const bool prompts = ::isatty(STDIN_FILENO) != 0;
   if (prompts) {

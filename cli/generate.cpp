@@ -113,14 +113,15 @@ std::string times_text(const GenerateTimes& times) {
 }
 
 int generate_text(const GenerateOptions& options, std::ostream& out, std::ostream& err) {
-  ModelDescription files = read_description(options.choice.model);
+  const ModelDescription files = read_description(options.choice.model);
   std::optional<Tokenizer> tokenizer = options.prompts.empty()
                                            ? find_tokenizer(files.directory)
                                            : std::optional(open_tokenizer(files.directory));
   const std::vector<GenerateRequest> requests = requests_of(options, files, tokenizer);
   check_prompts(requests, files.config);
   check_trace_paths(options.timeline, options.trace);
-  LoadedModel model = load_model(options.choice, limits_for(requests, files.config, options), err);
+  LoadedModel model =
+      load_model(options.choice, files, limits_for(requests, files.config, options), err);
 
   const bool streams =
       options.form == OutputForm::kTable && requests.size() == 1 && tokenizer.has_value();

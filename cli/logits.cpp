@@ -49,7 +49,8 @@ int write_logits(const LogitsOptions& options, std::ostream& out, std::ostream& 
   }
   require_in_vocabulary(ids, files.config);
   require_writable(options.out);
-  LoadedModel model = load_model(options.choice, {.max_tokens = tokens, .max_rows = 64}, err);
+  LoadedModel model =
+      load_model(options.choice, files, {.max_tokens = tokens, .max_rows = 64}, err);
   const std::vector<float> logits = all_logits(*model.decoder, ids);
   const std::int64_t vocabulary = files.config.vocab_size;
   {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "cli/progress_bar.h"
 #include "tileweave/core/error.h"
@@ -45,9 +46,10 @@ std::unique_ptr<Device> open_model_device(const ModelChoice& choice, std::ostrea
   return open_device(choice.device.empty() ? "cpu" : choice.device);
 }
 
-LoadedModel load_model(const ModelChoice& choice, DecoderOptions options, std::ostream& err) {
+LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
+                       DecoderOptions options, std::ostream& err) {
   const auto start = std::chrono::steady_clock::now();
-  LoadedModel model{.description = read_description(choice.model)};
+  LoadedModel model{.description = std::move(description)};
   options.run.mode = choice.mode;
   options.run.submit = choice.submit;
   options.granularity = choice.granularity;

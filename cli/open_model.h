@@ -44,7 +44,8 @@ struct LoadedModel {
 };
 
 /// `options`: max_tokens and cache_tokens as the verb needs them; the rest comes from `choice`.
-LoadedModel load_model(const ModelChoice& choice, DecoderOptions options, std::ostream& err);
+LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
+                       DecoderOptions options, std::ostream& err);
 
 /// Ids that end a reply.
 std::vector<std::int32_t> eos_ids(const ModelDescription& description);

@@ -49,27 +49,17 @@ int trace_model(const TraceOptions& options, std::ostream& out, std::ostream& er
   const std::int64_t tokens = options.context + kSteps;
   DecoderOptions limits{.max_tokens = tokens, .cache_tokens = options.batch * (tokens + 16)};
   limits.run.tracing = Tracing::kOn;
-  LoadedModel model = load_model(options.choice, limits, err);
+  LoadedModel model =
+      load_model(options.choice, read_description(options.choice.model), limits, err);
   Decoder& decoder = *model.decoder;
   std::vector<std::int32_t> next(static_cast<std::size_t>(options.batch), 0);
   std::vector<KvCache::SequenceId> sequences;
   const std::vector<std::int32_t> prompt(static_cast<std::size_t>(options.context), 0);
-  const auto rows = static_cast<std::size_t>(decoder.options().max_rows);
   for (std::int64_t s = 0; s < options.batch; ++s) {
     sequences.push_back(decoder.add_sequence());
-    for (std::size_t at = 0; at < prompt.size(); at += rows) {
-      const std::size_t count = std::min(rows, prompt.size() - at);
-      decoder.step({.parts = {{sequences.back(), std::span(prompt).subspan(at, count)}},
-                    .head = Head::kNone});
-    }
+    prefill(decoder, sequences.back(), prompt);
   }
-  for (std::int64_t i = 0; i < kSteps; ++i) {
-    StepRequest request;
-    for (std::size_t s = 0; s < sequences.size(); ++s) {
-      request.parts.push_back({sequences[s], {&next[s], 1}});
-    }
-    next = decoder.step(request).next_ids;
-  }
+  for (std::int64_t i = 0; i < kSteps; ++i) next = decode_step(decoder, sequences, next);
   const Trace& trace = decoder.last_trace();
   write_step_trace(trace, "one decode step of " + model.description.directory, options.timeline,
                    options.trace, err);

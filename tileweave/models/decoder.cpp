@@ -20,6 +20,24 @@ std::int64_t num_rows(const StepRequest& request) {
 
 }  // namespace
 
+void prefill(Decoder& decoder, KvCache::SequenceId sequence, std::span<const std::int32_t> ids) {
+  const auto rows = static_cast<std::size_t>(decoder.options().max_rows);
+  for (std::size_t at = 0; at < ids.size(); at += rows) {
+    decoder.step({.parts = {{sequence, ids.subspan(at, std::min(rows, ids.size() - at))}},
+                  .head = Head::kNone});
+  }
+}
+
+std::vector<std::int32_t> decode_step(Decoder& decoder,
+                                      std::span<const KvCache::SequenceId> sequences,
+                                      std::span<const std::int32_t> ids) {
+  StepRequest request;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    request.parts.push_back({sequences[i], ids.subspan(i, 1)});
+  }
+  return decoder.step(request).next_ids;
+}
+
 void require_in_vocabulary(std::span<const std::int32_t> ids, const ModelConfig& config) {
   for (const std::int32_t id : ids) {
     if (id >= 0 && id < config.vocab_size) continue;

@@ -109,6 +109,14 @@ class Decoder {
   std::optional<Trace> last_trace_;
 };
 
+/// Appends `ids` to a sequence, in as many steps as they need.
+void prefill(Decoder& decoder, KvCache::SequenceId sequence, std::span<const std::int32_t> ids);
+
+/// Appends `ids[i]` to `sequences[i]`, all in one step; returns the most likely next token of each.
+std::vector<std::int32_t> decode_step(Decoder& decoder,
+                                      std::span<const KvCache::SequenceId> sequences,
+                                      std::span<const std::int32_t> ids);
+
 /// Throws Error naming an id that the model's vocabulary does not have.
 void require_in_vocabulary(std::span<const std::int32_t> ids, const ModelConfig& config);
 
