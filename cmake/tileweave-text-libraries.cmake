@@ -17,5 +17,10 @@ foreach(library oniguruma utf8proc)
       INTERFACE_INCLUDE_DIRECTORIES "${${prefix}_INCLUDE_DIR}")
   endif()
 endforeach()
+# Oniguruma also exports the POSIX names (regcomp, regexec, ...). The C library comes before it in the
+# search order, so a program that uses both gets the C library's; AddressSanitizer, which passes
+# regexec on to the C library, would hang on what Oniguruma's regcomp made.
+set_property(TARGET tileweave_oniguruma PROPERTY
+  INTERFACE_LINK_OPTIONS "LINKER:--push-state,--no-as-needed,-lc,--pop-state")
 unset(library_file)
 unset(prefix)
