@@ -1,0 +1,44 @@
+// PTX for copies from global to shared memory: cp.async (sm_80) and bulk copies with an eviction
+// hint (sm_90).
+#pragma once
+
+#include <cstdint>
+
+#include "tileweave/core/target.h"
+#include "tileweave/sync/mbarrier.cuh"
+
+namespace tileweave::ptx {
+
+/// 16 bytes past the L1 cache; both addresses are multiples of 16.
+__device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+}
+__device__ __forceinline__ void copy_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Returns when all but the `kPending` newest groups of this thread have landed.
+template <int kPending>
+__device__ __forceinline__ void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+/// Cache policy of data that is read once: it leaves the L2 cache first.
+__device__ __forceinline__ std::uint64_t evict_first_policy() {
+  std::uint64_t policy = 0;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+/// bulk_load of data with a cache policy.
+__device__ __forceinline__ void bulk_load_hint(void* shared, const void* global,
+                                               std::uint32_t bytes, std::uint64_t* barrier,
+                                               std::uint64_t policy) {
+  if constexpr (TW_SM90) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+        "[%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
+        "l"(global), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
+        : "memory");
+  }
+}
+
+}  // namespace tileweave::ptx

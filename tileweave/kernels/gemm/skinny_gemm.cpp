@@ -1,0 +1,293 @@
+#include "tileweave/kernels/gemm/skinny_gemm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tileweave/core/error.h"
+#include "tileweave/core/format.h"
+#include "tileweave/kernels/gemm/skinny_gemm_args.h"
+
+namespace tileweave {
+namespace {
+
+constexpr std::int64_t kMostShared = 227 << 10;  // of a block on an H200
+constexpr std::int64_t kMostPadding = std::int64_t{1} << 20;
+constexpr std::int64_t kMostSize = std::int64_t{1} << 30;  // of N and K: 32-bit indices in a block
+
+void need(bool holds, const SkinnyGemmOptions& options, const std::string& expected,
+          const std::string& got) {
+  if (!holds) throw Error("make skinny_gemm node `" + options.name + "`", expected, got);
+}
+
+bool is_f32_or_bf16(const Tensor& tensor) {
+  return tensor.spec.dtype == DType::kF32 || tensor.spec.dtype == DType::kBF16;
+}
+
+void need_shape(const SkinnyGemmOptions& options, const Tensor& tensor, const Shape& shape) {
+  need(tensor.spec.shape == shape, options,
+       "`" + tensor.spec.name + "` must be " + to_string(shape), to_string(tensor.spec.shape));
+}
+
+void need_constant(const SkinnyGemmOptions& options, const Tensor& tensor) {
+  need(tensor.spec.kind == TensorKind::kConstant, options,
+       "`" + tensor.spec.name + "` must be constant", name_of(tensor.spec.kind));
+}
+
+void check_operands(const TensorTable& tensors, const SkinnyGemmOptions& options,
+                    const SkinnyGemmTensors& operands) {
+  const Tensor& x = tensors[operands.x];
+  const Tensor& w = tensors[operands.w];
+  const Tensor& y = tensors[operands.y];
+  for (const Tensor* t : {&x, &w, &y}) {
+    need(t->spec.shape.num_axes == 2, options, "`" + t->spec.name + "` must be a matrix",
+         "shape " + to_string(t->spec.shape));
+  }
+  const std::int64_t m = x.spec.shape[0];
+  const std::int64_t n = w.spec.shape[0];
+  const std::int64_t k = w.spec.shape[1];
+  need(m >= 1 && m <= kSkinnyMostRows, options,
+       "`" + x.spec.name + "` must have 1 to " + std::to_string(kSkinnyMostRows) + " rows",
+       std::to_string(m));
+  need(n >= 1 && n <= kMostSize && k >= 1 && k <= kMostSize, options,
+       "`" + w.spec.name + "` must have 1 to 2^30 rows and columns", to_string(w.spec.shape));
+  need(!options.gated || n % 2 == 0, options,
+       "`" + w.spec.name + "` must have an even number of rows: gate, then up", std::to_string(n));
+  need_shape(options, x, {m, k});
+  need_shape(options, y, {m, options.gated ? n / 2 : n});
+  const bool norm = operands.norm_weight != kNoTensor;
+  need(x.spec.dtype == (norm ? DType::kF32 : DType::kBF16), options,
+       "`" + x.spec.name + "` must be " + (norm ? "f32, to be normed here" : "bf16"),
+       name_of(x.spec.dtype));
+  need(w.spec.dtype == DType::kBF16, options, "`" + w.spec.name + "` must be bf16",
+       name_of(w.spec.dtype));
+  need_constant(options, w);
+  need(is_f32_or_bf16(y), options, "`" + y.spec.name + "` must be f32 or bf16",
+       name_of(y.spec.dtype));
+  need(y.spec.kind != TensorKind::kConstant, options,
+       "the result `" + y.spec.name + "` must not be constant", "a constant");
+  const auto check_row = [&](TensorId id, std::int64_t size) {
+    if (id == kNoTensor) return;
+    need_shape(options, tensors[id], {size});
+    need_constant(options, tensors[id]);
+    need(is_f32_or_bf16(tensors[id]), options,
+         "`" + tensors[id].spec.name + "` must be f32 or bf16", name_of(tensors[id].spec.dtype));
+  };
+  check_row(operands.norm_weight, k);
+  check_row(operands.bias, n);
+  if (operands.residual == kNoTensor) return;
+  const Tensor& residual = tensors[operands.residual];
+  need_shape(options, residual, y.spec.shape);
+  need(residual.spec.dtype == DType::kF32, options, "`" + residual.spec.name + "` must be f32",
+       name_of(residual.spec.dtype));
+}
+
+void check_options(const SkinnyGemmOptions& options, std::int64_t k) {
+  need(options.strips_per_work >= 1 && options.strips_per_work <= kMostSize &&
+           (!options.gated || options.strips_per_work % 2 == 0),
+       options,
+       options.gated ? "strips_per_work must be even where gated"
+                     : "strips_per_work must be at least 1",
+       std::to_string(options.strips_per_work));
+  const std::int64_t parts = ceil_div(k, kPartColumns);
+  need(options.split_k >= 1 && options.split_k <= parts, options,
+       "split_k must be between 1 and the " + std::to_string(parts) + " parts of K",
+       std::to_string(options.split_k));
+  need(options.stages >= 1 && options.stages <= kMostStages, options,
+       "stages must be between 1 and " + std::to_string(kMostStages),
+       std::to_string(options.stages));
+  need(options.window >= 1, options, "window must be at least 1", std::to_string(options.window));
+  need(options.wait_k >= 0 && options.wait_k % kChunkColumns == 0, options,
+       "wait_k must be a multiple of " + std::to_string(kChunkColumns),
+       std::to_string(options.wait_k));
+  need(options.shared_padding >= 0 && options.shared_padding <= kMostPadding, options,
+       "shared_padding must be between 0 and " + std::to_string(kMostPadding),
+       std::to_string(options.shared_padding));
+  need(std::isfinite(options.eps) && options.eps >= 0, options,
+       "eps must be finite and not negative", std::to_string(options.eps));
+}
+
+PackedLayout layout_of(std::int64_t n, std::int64_t k, const SkinnyGemmOptions& options) {
+  return {.n = n, .k = k, .order = options.gated ? StripOrder::kPaired : StripOrder::kRows};
+}
+
+SkinnyGemmSchedule schedule_of(std::int64_t m, std::int64_t n, std::int64_t k,
+                               const SkinnyGemmOptions& options) {
+  const PackedLayout layout = layout_of(n, k, options);
+  return {.m = static_cast<std::int32_t>(m),
+          .n = static_cast<std::int32_t>(n),
+          .k = static_cast<std::int32_t>(k),
+          .num_strips = static_cast<std::int32_t>(layout.num_strips()),
+          .strips_per_work =
+              static_cast<std::int32_t>(std::min(options.strips_per_work, layout.num_strips())),
+          .split_k = static_cast<std::int32_t>(options.split_k),
+          .wait_k = static_cast<std::int32_t>(options.wait_k >= k ? 0 : options.wait_k),
+          .gated = options.gated};
+}
+
+/// Everything but the ring, which comes first.
+SkinnyGemmShared shared_of(const SkinnyGemmSchedule& s, std::int64_t stages, bool portable,
+                           std::int64_t norm_bytes) {
+  const auto up = [](std::int64_t bytes) { return static_cast<int>(ceil_div(bytes, 128) * 128); };
+  const int columns = column_tiles_of(s.m) * kSkinnyColumns;
+  SkinnyGemmShared shared;
+  shared.x = static_cast<int>(stages) * kChunkBytes;
+  shared.x_stride = static_cast<int>(ceil_div(s.most_k(), 32)) * 64 + 16;
+  shared.zeros = shared.x + up(std::int64_t{s.m} * shared.x_stride);
+  shared.partial = shared.zeros + 128;
+  const int buffers = columns <= 16 ? 2 : 1;
+  shared.norm = shared.partial + buffers * kSkinnyWarps * 16 * columns * 4;
+  shared.squares = shared.norm + up(norm_bytes);
+  shared.barriers = shared.squares + (norm_bytes > 0 ? kSkinnyWarps * 64 * 4 : 0);
+  shared.bytes = shared.barriers + (portable ? 0 : static_cast<int>(stages) * 16);
+  return shared;
+}
+
+OperandSpec x_operand(TensorId id, const SkinnyGemmSchedule& s) {
+  const std::int64_t slice = s.slice();
+  return {.tensor = id,
+          .kernel_tiles = TileSet::plain({{s.m, s.k}, {s.m, slice}}),
+          .tiles_of_work =
+              [s, slice](std::int64_t work) {
+                std::vector<std::int64_t> tiles;
+                const auto w = static_cast<int>(work);
+                for (std::int64_t i = s.first_k(w) / slice; i * slice < s.end_k(w); ++i) {
+                  tiles.push_back(i);
+                }
+                return tiles;
+              },
+          .sync_slot = SkinnyGemmOperands::kSlotX};
+}
+
+/// y and residual: the columns of a work's strips.
+OperandSpec column_operand(TensorId id, const SkinnyGemmSchedule& s, std::int32_t slot) {
+  OperandSpec operand{.tensor = id, .sync_slot = slot};
+  const std::int64_t width = s.group_columns();
+  operand.kernel_tiles = TileSet::plain({{s.m, s.columns()}, {s.m, width}});
+  operand.tiles_of_work = [s](std::int64_t work) {
+    return std::vector<std::int64_t>{s.group_of(static_cast<int>(work))};
+  };
+  return operand;
+}
+
+}  // namespace
+
+std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int column_tiles, bool norm) {
+  return std::string("skinny_gemm.") + (kernel == SkinnyKernel::kBulk ? "bulk" : "portable") +
+         ".m" + std::to_string(column_tiles * kSkinnyColumns) + (norm ? ".norm" : "");
+}
+
+SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k,
+                                  std::int32_t num_sms, const SkinnyGemmOptions& base,
+                                  std::int32_t blocks_per_sm, bool with_norm) {
+  SkinnyGemmOptions cut = base;
+  const PackedLayout layout = layout_of(n, k, base);
+  const std::int64_t unit = base.gated ? 2 : 1;
+  const std::int64_t groups = ceil_div(layout.num_strips(), unit);
+  const std::int64_t parts = ceil_div(k, kPartColumns);
+  // Rows of x fill the shared memory of a block beside its ring: K is split until a third of it is
+  // enough. Few strips are split too, until they are enough for half of the SMs.
+  const std::int64_t room = (kMostShared / blocks_per_sm - 1024) / 3;
+  cut.split_k = std::min(parts, ceil_div(m * std::min(k, parts * kPartColumns) * 2, room));
+  while (cut.split_k < parts && groups * cut.split_k * 2 <= num_sms) ++cut.split_k;
+  const std::int64_t slots = std::max<std::int64_t>(1, num_sms / cut.split_k);
+  cut.strips_per_work = ceil_div(groups, slots) * unit;
+  const SkinnyGemmSchedule s = schedule_of(m, n, k, cut);
+  const std::int64_t others =
+      shared_of(s, 0, false, with_norm ? k * 4 : 0).bytes + std::int64_t{kMostStages} * 16;
+  const std::int64_t per_block = kMostShared / blocks_per_sm - (blocks_per_sm > 1 ? 1024 : 0);
+  const std::int64_t chunks = ceil_div(k, kChunkColumns) * cut.strips_per_work;
+  cut.stages = std::clamp<std::int64_t>((per_block - others) / kChunkBytes, 1,
+                                        std::min<std::int64_t>(kMostStages, chunks));
+  return cut;
+}
+
+NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& options,
+                     const SkinnyGemmTensors& operands) {
+  check_operands(tensors, options, operands);
+  const Tensor& tx = tensors[operands.x];
+  const Tensor& tw = tensors[operands.w];
+  const Tensor& ty = tensors[operands.y];
+  const std::int64_t k = tw.spec.shape[1];
+  check_options(options, k);
+  const SkinnyGemmSchedule s = schedule_of(tx.spec.shape[0], tw.spec.shape[0], k, options);
+  const bool norm = operands.norm_weight != kNoTensor;
+  need(!norm || s.wait_k == 0, options, "a norm in front needs all of K at once: wait_k 0",
+       std::to_string(options.wait_k));
+  const DType norm_type = norm ? tensors[operands.norm_weight].spec.dtype : DType::kF32;
+  const bool portable = options.kernel == SkinnyKernel::kPortable;
+  const SkinnyGemmShared shared = shared_of(
+      s, options.stages, portable, norm ? k * static_cast<std::int64_t>(size_of(norm_type)) : 0);
+  need(shared.bytes + options.shared_padding <= kMostShared, options,
+       "at most " + std::to_string(kMostShared) +
+           " bytes of shared memory per block: fewer stages or a larger split_k",
+       std::to_string(shared.bytes + options.shared_padding));
+
+  NodeSpec node{.name = options.name,
+                .kernel = skinny_gemm_kernel_name(options.kernel, column_tiles_of(s.m), norm),
+                .num_works = s.num_works(),
+                .num_blocks = s.num_works(),
+                .order = options.order,
+                .operands = {x_operand(operands.x, s),
+                             {.tensor = operands.w, .when = ReadTime::kPrologue},
+                             column_operand(operands.y, s, SkinnyGemmOperands::kSlotY)},
+                .resources = {.threads = portable ? kSkinnyConsumers : kSkinnyThreads,
+                              .registers_per_thread = 112,
+                              .shared_bytes = shared.bytes + options.shared_padding},
+                .cost = options.cost.value_or(Cost{.per_work = options.cost_of_work}),
+                .edge = options.edge};
+  OperandSpec& y = node.operands[SkinnyGemmOperands::kY];
+  y.access = Access::kWrite;
+  if (s.split_k > 1) {
+    y.reduction = Reduction::kLastArriver;
+    node.counter.arrivals.assign(static_cast<std::size_t>(s.groups()),
+                                 static_cast<std::uint32_t>(s.split_k));
+    node.scratch_bytes = static_cast<std::size_t>(s.num_strips) *
+                         static_cast<std::size_t>(s.parts()) * 16 * static_cast<std::size_t>(s.m) *
+                         sizeof(float);
+  }
+  const auto add = [&](TensorId id, OperandSpec spec) {
+    if (id == kNoTensor) return -1;
+    node.operands.push_back(std::move(spec));
+    return static_cast<int>(node.operands.size()) - 1;
+  };
+  const auto constant = [](TensorId id) {
+    return OperandSpec{.tensor = id, .when = ReadTime::kPrologue};
+  };
+  const int at_norm = add(operands.norm_weight, constant(operands.norm_weight));
+  const int at_bias = add(operands.bias, constant(operands.bias));
+  const int at_residual =
+      add(operands.residual,
+          operands.residual == kNoTensor
+              ? OperandSpec{}
+              : column_operand(operands.residual, s, SkinnyGemmOperands::kSlotResidual));
+
+  SkinnyGemmArgs args{};
+  args.schedule = s;
+  args.shared = shared;
+  args.stages = static_cast<std::int32_t>(options.stages);
+  args.window = static_cast<std::int32_t>(std::min(options.window, options.stages));
+  args.eps = options.eps;
+  args.norm_type = norm_type;
+  args.bias_type = operands.bias == kNoTensor ? DType::kF32 : tensors[operands.bias].spec.dtype;
+  args.y_type = ty.spec.dtype;
+  node.make_args = [=](const Addresses& at) {
+    const auto address = [&](int index) -> void* {
+      return index < 0 ? nullptr : at.operands[static_cast<std::size_t>(index)];
+    };
+    SkinnyGemmArgs filled = args;
+    filled.x = {address(SkinnyGemmOperands::kX)};
+    filled.w = {static_cast<const BFloat16*>(address(SkinnyGemmOperands::kW))};
+    filled.y = {address(SkinnyGemmOperands::kY)};
+    filled.norm_weight = {address(at_norm)};
+    filled.bias = {address(at_bias)};
+    filled.residual = {static_cast<const float*>(address(at_residual))};
+    filled.partials = static_cast<float*>(at.scratch);
+    return to_bytes(filled);
+  };
+  return node;
+}
+
+}  // namespace tileweave
