@@ -24,6 +24,7 @@ struct NormCase {
 
 inline std::vector<NormCase> norm_cases() {
   return {{"rows", {16, 72}, {16, 72}},
+          {"rows of their own", {1, 72}, {1, 72}, {.tile_m = 1}},
           {"rows that divide nothing", {7, 72}, {5, 72}, {.tile_m = 3}},
           {"columns", {45, 10}, {45, 16}, {.tile_m = 4}},
           {"2-D", {6, 20}, {9, 31}, {.tile_m = 5}},

@@ -38,7 +38,8 @@ struct QkNormOptions {
 NodeSpec qk_norm(const TensorTable& tensors, const QkNormOptions& options, TensorId qkv,
                  TensorId q_weight, TensorId k_weight, TensorId out);
 
-/// Part of add_norm_cpu.
+/// Parts of add_norm_cpu and add_norm_cuda.
 void add_qk_norm_cpu(KernelLibrary& kernels);
+void add_qk_norm_cuda(KernelLibrary& kernels);
 
 }  // namespace tileweave

@@ -38,7 +38,7 @@ NodeSpec rms_norm(const TensorTable& tensors, const RmsNormOptions& options, Ten
 
 /// rms_norm, rms_norm_residual and qk_norm.
 void add_norm_cpu(KernelLibrary& kernels);
-/// rms_norm with f32 and bf16 operands only. In builds without CUDA: throws Error saying so.
+/// The same, without f16 weights. In builds without CUDA: throws Error saying so.
 void add_norm_cuda(KernelLibrary& kernels);
 
 inline void add_norm(Device& device) {

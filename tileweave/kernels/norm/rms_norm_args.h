@@ -13,8 +13,9 @@ namespace tileweave {
 
 /// One block: what the CUDA kernel is compiled with, and what the emulated device charges.
 inline constexpr int kRmsNormThreads = 256;
-inline constexpr KernelResources kRmsNormResources{.threads = kRmsNormThreads,
-                                                   .registers_per_thread = 64};
+inline constexpr std::int64_t kRmsNormSharedBytes = 64;
+inline constexpr KernelResources kRmsNormResources{
+    .threads = kRmsNormThreads, .registers_per_thread = 64, .shared_bytes = kRmsNormSharedBytes};
 
 /// Indices of the node's operands, and slots of the kernel's SyncContext.
 struct RmsNormOperands {

@@ -1,6 +1,8 @@
 #include "tileweave/kernels/norm/rms_norm_cuda.cuh"
 
+#include "tileweave/kernels/norm/qk_norm.h"
 #include "tileweave/kernels/norm/rms_norm.h"
+#include "tileweave/kernels/norm/rms_norm_residual.h"
 
 namespace tileweave {
 namespace {
@@ -25,6 +27,8 @@ void add_norm_cuda(KernelLibrary& kernels) {
   add_results<float, BFloat16>(kernels);
   add_results<BFloat16, float>(kernels);
   add_results<BFloat16, BFloat16>(kernels);
+  add_rms_norm_residual_cuda(kernels);
+  add_qk_norm_cuda(kernels);
 }
 
 }  // namespace tileweave

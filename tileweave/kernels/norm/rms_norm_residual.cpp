@@ -27,7 +27,9 @@ void check_tensors(const RmsNormResidualOptions& options, const TensorTable& ten
     const TensorSpec& t = tensors[id].spec;
     need(t.shape == x.shape, options, "`" + t.name + "` must be " + to_string(x.shape),
          to_string(t.shape));
-    need(t.dtype == DType::kF32, options, "`" + t.name + "` must be f32", name_of(t.dtype));
+    if (id == operands.y && t.dtype == DType::kBF16) continue;
+    need(t.dtype == DType::kF32, options,
+         "`" + t.name + "` must be f32" + (id == operands.y ? " or bf16" : ""), name_of(t.dtype));
   }
   for (const TensorId id : {operands.sum, operands.y}) {
     const TensorSpec& t = tensors[id].spec;
@@ -59,25 +61,33 @@ void check_options(const RmsNormResidualOptions& options) {
        "eps must be finite and not negative", std::to_string(options.eps));
 }
 
-template <class W>
+template <class W, class Y>
 std::vector<std::byte> args_of(const Tiling& rows, std::int64_t num_blocks, float eps,
                                const Addresses& at) {
   const auto address = [&](int operand) { return at.operands[static_cast<std::size_t>(operand)]; };
   return to_bytes(
-      RmsNormResidualArgs<W>{.x = {static_cast<const float*>(address(Operands::kX))},
-                             .delta = {static_cast<const float*>(address(Operands::kDelta))},
-                             .weight = {static_cast<const W*>(address(Operands::kWeight))},
-                             .sum = {static_cast<float*>(address(Operands::kSum))},
-                             .y = {static_cast<float*>(address(Operands::kY))},
-                             .rows = rows,
-                             .num_blocks = num_blocks,
-                             .eps = eps});
+      RmsNormResidualArgs<W, Y>{.x = {static_cast<const float*>(address(Operands::kX))},
+                                .delta = {static_cast<const float*>(address(Operands::kDelta))},
+                                .weight = {static_cast<const W*>(address(Operands::kWeight))},
+                                .sum = {static_cast<float*>(address(Operands::kSum))},
+                                .y = {static_cast<Y*>(address(Operands::kY))},
+                                .rows = rows,
+                                .num_blocks = num_blocks,
+                                .eps = eps});
+}
+
+template <class Y>
+std::vector<std::byte> args_of(DType weight, const Tiling& rows, std::int64_t num_blocks, float eps,
+                               const Addresses& at) {
+  if (weight == DType::kF16) return args_of<Float16, Y>(rows, num_blocks, eps, at);
+  if (weight == DType::kBF16) return args_of<BFloat16, Y>(rows, num_blocks, eps, at);
+  return args_of<float, Y>(rows, num_blocks, eps, at);
 }
 
 }  // namespace
 
-std::string rms_norm_residual_kernel_name(DType weight) {
-  return std::string("rms_norm_residual.") + name_of(weight);
+std::string rms_norm_residual_kernel_name(DType weight, DType y) {
+  return std::string("rms_norm_residual.") + name_of(weight) + "." + name_of(y);
 }
 
 NodeSpec rms_norm_residual(const TensorTable& tensors, const RmsNormResidualOptions& options,
@@ -86,6 +96,7 @@ NodeSpec rms_norm_residual(const TensorTable& tensors, const RmsNormResidualOpti
   check_options(options);
   const Shape shape = tensors[operands.x].spec.shape;
   const DType weight = tensors[operands.weight].spec.dtype;
+  const DType y = tensors[operands.y].spec.dtype;
   const Tiling rows{shape, {std::min(options.tile_m, shape[0]), shape[1]}};
   const std::int64_t works = rows.count();
   need(works <= std::numeric_limits<std::int32_t>::max(), options,
@@ -96,7 +107,7 @@ NodeSpec rms_norm_residual(const TensorTable& tensors, const RmsNormResidualOpti
   };
 
   NodeSpec node{.name = options.name,
-                .kernel = rms_norm_residual_kernel_name(weight),
+                .kernel = rms_norm_residual_kernel_name(weight, y),
                 .num_works = works,
                 .num_blocks = options.num_blocks == 0 ? works : std::min(options.num_blocks, works),
                 .order = options.order,
@@ -115,9 +126,8 @@ NodeSpec rms_norm_residual(const TensorTable& tensors, const RmsNormResidualOpti
                         }}),
                 .edge = options.edge};
   node.make_args = [=, blocks = node.num_blocks, eps = options.eps](const Addresses& at) {
-    if (weight == DType::kF16) return args_of<Float16>(rows, blocks, eps, at);
-    if (weight == DType::kBF16) return args_of<BFloat16>(rows, blocks, eps, at);
-    return args_of<float>(rows, blocks, eps, at);
+    return y == DType::kBF16 ? args_of<BFloat16>(weight, rows, blocks, eps, at)
+                             : args_of<float>(weight, rows, blocks, eps, at);
   };
   return node;
 }

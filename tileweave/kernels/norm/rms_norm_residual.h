@@ -1,7 +1,7 @@
 // RMSNorm of a residual sum: s = x + delta, y = s / sqrt(mean(s^2) + eps) * weight, per row.
 //
-// x, delta, s, y (M, N) f32; weight (N) f32, bf16 or f16; fp32 arithmetic. Rows are independent, as
-// in rms_norm. Kernel tiles and their coordinates:
+// x, delta, s (M, N) f32; y (M, N) f32, or bf16 on a GPU; weight (N) f32, bf16 or, on the CPU, f16;
+// fp32 arithmetic. Rows are independent, as in rms_norm. Kernel tiles and their coordinates:
 //   x       slot 0  {m}: (tile_m, N)
 //   delta   slot 1  {m}: (tile_m, N)
 //   weight  constant, read before the first wait (no slot)
@@ -41,7 +41,8 @@ struct RmsNormResidualTensors {
 NodeSpec rms_norm_residual(const TensorTable& tensors, const RmsNormResidualOptions& options,
                            const RmsNormResidualTensors& operands);
 
-/// Part of add_norm_cpu.
+/// Parts of add_norm_cpu and add_norm_cuda.
 void add_rms_norm_residual_cpu(KernelLibrary& kernels);
+void add_rms_norm_residual_cuda(KernelLibrary& kernels);
 
 }  // namespace tileweave

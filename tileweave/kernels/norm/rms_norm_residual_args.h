@@ -11,8 +11,9 @@
 
 namespace tileweave {
 
-inline constexpr KernelResources kRmsNormResidualResources{.threads = 256,
-                                                           .registers_per_thread = 64};
+inline constexpr std::int64_t kRmsNormResidualSharedBytes = 64;
+inline constexpr KernelResources kRmsNormResidualResources{
+    .threads = 256, .registers_per_thread = 64, .shared_bytes = kRmsNormResidualSharedBytes};
 
 /// Indices of the node's operands, and slots of the kernel's SyncContext.
 struct RmsNormResidualOperands {
@@ -28,17 +29,18 @@ struct RmsNormResidualOperands {
   static constexpr int kSlots = 4;
 };
 
-template <class W>
+template <class W, class Y>
 struct RmsNormResidualArgs {
   Produced<float> x, delta;
   Stable<W> weight;
-  Output<float> sum, y;
+  Output<float> sum;
+  Output<Y> y;
   Tiling rows;  // of x, delta, sum and y: tile `work` is the box of a work
   std::int64_t num_blocks;
   float eps;
 };
 
-/// "rms_norm_residual.bf16": element type of weight.
-std::string rms_norm_residual_kernel_name(DType weight);
+/// "rms_norm_residual.bf16.f32": element types of weight and y.
+std::string rms_norm_residual_kernel_name(DType weight, DType y);
 
 }  // namespace tileweave

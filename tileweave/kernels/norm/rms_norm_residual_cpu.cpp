@@ -19,7 +19,7 @@ template <class W>
 void rms_norm_residual_cpu(CpuLane& lane, const std::byte* arg_bytes,
                            const std::byte* context_bytes) {
   using Operands = RmsNormResidualOperands;
-  const auto& args = *reinterpret_cast<const RmsNormResidualArgs<W>*>(arg_bytes);
+  const auto& args = *reinterpret_cast<const RmsNormResidualArgs<W, float>*>(arg_bytes);
   const auto& context = *reinterpret_cast<const SyncContext<Operands::kSlots>*>(context_bytes);
   SyncCta<AtomicsCpu, Operands::kSlots> sync(context, AtomicsCpu(lane));
   if (!sync.begin_cta()) return;
@@ -61,7 +61,7 @@ void rms_norm_residual_cpu(CpuLane& lane, const std::byte* arg_bytes,
 
 template <class W>
 void add(KernelLibrary& kernels) {
-  kernels.add({.name = rms_norm_residual_kernel_name(kDTypeOf<W>),
+  kernels.add({.name = rms_norm_residual_kernel_name(kDTypeOf<W>, DType::kF32),
                .num_sync_slots = RmsNormResidualOperands::kSlots,
                .cpu = rms_norm_residual_cpu<W>});
 }
