@@ -29,6 +29,7 @@ struct Program::Impl {
   void* address_of(TensorId id) const;
   Launch launch_of(NodeId id);
   void enqueue();
+  void record();
   void poison(Hang why);
   HangContext hang_context() const {
     return {nodes, plan->tensors(), tensor_syncs, node_syncs, state};
@@ -48,6 +49,7 @@ struct Program::Impl {
   std::map<NodeId, NodeSync> node_syncs;
   std::map<NodeId, const NodeSpec*> nodes;
   std::vector<Launch> launches;
+  std::optional<Launch> between_runs;
   std::unique_ptr<LaunchQueue> queue;
   std::unique_ptr<Recording> recording;
   std::optional<Hang> hang;
@@ -86,11 +88,7 @@ void Program::Impl::load() {
   make_launches();
 
   queue = device.open_queue(schedule.num_streams);
-  if (options.submit == Submit::kGraph) {
-    queue->begin_recording();
-    enqueue();
-    recording = queue->end_recording();
-  }
+  record();
 }
 
 void Program::Impl::make_tensor_syncs() {
@@ -175,6 +173,24 @@ void Program::Impl::make_launches() {
 
 void Program::Impl::enqueue() {
   for (const Launch& launch : launches) queue->launch(launch);
+  if (between_runs) queue->launch(*between_runs);
+}
+
+void Program::Impl::record() {
+  recording.reset();
+  if (options.submit == Submit::kEager) return;
+  queue->begin_recording();
+  try {
+    enqueue();
+  } catch (...) {
+    // The queue is to be usable again; what it has to say about half a run is beside the point.
+    try {
+      queue->end_recording();
+    } catch (const std::exception&) {
+    }
+    throw;
+  }
+  recording = queue->end_recording();
 }
 
 void Program::Impl::poison(Hang why) {
@@ -245,7 +261,8 @@ void Program::run() {
   require(!poisoned(), "run program", "a program that is not poisoned: call recover() first",
           impl_->hang ? impl_->hang->sentence : "an aborted run");
   impl_->ticks_before_run = impl_->queue->model_ticks();
-  if (impl_->recording) {
+  if (impl_->options.submit == Submit::kGraph) {
+    require(impl_->recording != nullptr, "run program", "a recording", "one that failed");
     impl_->recording->replay();
   } else {
     impl_->queue->barrier();
@@ -261,6 +278,19 @@ void Program::synchronize() {
     impl_->poison(explain(*impl_->state.report(), impl_->hang_context()));
   }
   if (impl_->hang) throw Error("run program", impl_->hang->sentence);
+}
+
+void Program::set_between_runs(std::function<void(NativeStream)> enqueue) {
+  impl_->queue->synchronize();  // a replay in flight keeps its recording
+  impl_->between_runs.reset();
+  if (enqueue) {
+    // A call has a full dependency on everything before it, so it names nothing.
+    Launch& last = impl_->between_runs.emplace();
+    last.node = impl_->base_update_id() + 1;
+    last.name = "between_runs";
+    last.call = std::move(enqueue);
+  }
+  impl_->record();
 }
 
 void Program::recover() {

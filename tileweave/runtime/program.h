@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,15 @@ class Program {
 
   void run();
   void synchronize();
+
+  /// Makes `enqueue` part of every run, behind all its nodes and its base update and before
+  /// anything of the next run: it puts its work on the given stream (recorded like a kernel: on a
+  /// GPU it must be capturable, and is called once for all replays; an emulated device calls it in
+  /// every run, with no stream). It may write what the host may write between runs, constants
+  /// included, at addresses that stay the same; the host's own writes wait for synchronize(). After
+  /// an aborted run it still runs, on whatever that left. Waits for all runs so far; null: nothing
+  /// between runs. Throws Error when recording fails; then set it again before the next run.
+  void set_between_runs(std::function<void(NativeStream)> enqueue);
   bool poisoned() const;
   const std::optional<Hang>& hang() const;
   /// With everything idle, zeroes semaphores, counters and bases; the program may run again.
