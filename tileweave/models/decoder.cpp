@@ -48,7 +48,8 @@ void require_in_vocabulary(std::span<const std::int32_t> ids, const ModelConfig&
   }
 }
 
-DecoderOptions resolved(DecoderOptions options, const ModelConfig& config) {
+DecoderOptions resolved(DecoderOptions options, const ModelConfig& config,
+                        const NumericForm& form) {
   const std::int64_t limit = config.max_position_embeddings;
   if (options.max_tokens == 0) options.max_tokens = limit;
   require(
@@ -58,17 +59,21 @@ DecoderOptions resolved(DecoderOptions options, const ModelConfig& config) {
   if (options.cache_tokens == 0) options.cache_tokens = options.max_tokens;
   require(options.cache_tokens >= 1, "open model", "a KV cache of at least one token",
           std::to_string(options.cache_tokens));
+  if (options.max_rows == 0) options.max_rows = form.most_rows;
   require(options.page_size >= 1 && options.max_rows >= 1, "open model",
           "at least one token per page and one row per step");
   options.max_rows = bucket_of(options.max_rows);
+  if (form.row_limit > 0) options.max_rows = std::min(options.max_rows, form.row_limit);
   return options;
 }
 
-KvCacheShape cache_shape(const DecoderOptions& options, const ModelConfig& config) {
+KvCacheShape cache_shape(const DecoderOptions& options, const ModelConfig& config,
+                         const NumericForm& form) {
   return {.layers = config.num_layers,
           .row_elements = config.num_kv_heads * config.head_dim,
           .num_pages = ceil_div(options.cache_tokens, options.page_size),
-          .page_size = options.page_size};
+          .page_size = options.page_size,
+          .dtype = form.cache};
 }
 
 Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights,
@@ -76,8 +81,8 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
     : device_(device),
       config_(config),
       weights_(std::move(weights)),
-      options_(resolved(options, config)),
-      cache_(device, cache_shape(options_, config)),
+      options_(resolved(options, config, numeric_form(device.name()))),
+      cache_(device, cache_shape(options_, config, numeric_form(device.name()))),
       context_{.config = &config_,
                .weights = &weights_,
                .cache = &cache_,
@@ -85,7 +90,8 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
                .max_history = options_.max_tokens,
                .num_sms = device.limits().num_sms,
                .num_streams = options_.num_streams,
-               .granularity = options_.granularity} {
+               .granularity = options_.granularity,
+               .form = numeric_form(device.name())} {
   add_dense_model_kernels(device);
 }
 
@@ -120,13 +126,20 @@ StepShape Decoder::shape_of(const StepRequest& request) const {
   StepShape shape{.rows = bucket_of(rows), .sequences = bucket_of(parts), .head = request.head};
   const bool every = request.outputs == OutputRows::kEvery || rows == parts;
   shape.outputs = every ? shape.rows : shape.sequences;
+  shape.decode = rows == parts;
   return shape;
+}
+
+StepKnobs Decoder::knobs_of(const StepShape& shape) const {
+  if (options_.knobs) return *options_.knobs;
+  if (context_.form.data_tiles == DataTiles::kFine) return {};
+  return default_knobs(config_, shape.rows, context_.num_sms);
 }
 
 Decoder::Step& Decoder::step_of(const StepShape& shape) {
   const auto known = steps_.find(shape);
   if (known != steps_.end()) return known->second;
-  StepBuilder builder(context_, shape);
+  StepBuilder builder(context_, shape, knobs_of(shape));
   const StepOutputs outputs = dense_step(builder);
   Step step{.inputs = builder.inputs(),
             .outputs = outputs,

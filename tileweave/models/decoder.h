@@ -35,7 +35,9 @@ struct DecoderOptions {
   std::int64_t page_size = 16;
   std::int64_t max_tokens = 0;    // of one sequence; 0: what the model was made for
   std::int64_t cache_tokens = 0;  // of all sequences; 0: max_tokens
-  std::int64_t max_rows = 128;    // tokens of one step
+  std::int64_t max_rows = 0;      // tokens of one step; 0: as the device's numeric form says
+  /// Of every step; nothing: default_knobs on a device that has them, else the operators' own.
+  std::optional<StepKnobs> knobs = std::nullopt;
 };
 
 /// Which rows the head sees: the last of every part, or all.
@@ -96,6 +98,7 @@ class Decoder {
   Step& step_of(const StepShape& shape);
   void check(const StepRequest& request) const;
   StepShape shape_of(const StepRequest& request) const;
+  StepKnobs knobs_of(const StepShape& shape) const;
   void write_inputs(Step& step, const StepShape& shape, const StepRequest& request);
   StepResult read_outputs(Step& step, std::size_t count) const;
 
@@ -121,8 +124,10 @@ std::vector<std::int32_t> decode_step(Decoder& decoder,
 void require_in_vocabulary(std::span<const std::int32_t> ids, const ModelConfig& config);
 
 /// Options with every 0 replaced; throws Error for limits that the model does not allow.
-DecoderOptions resolved(DecoderOptions options, const ModelConfig& config);
+DecoderOptions resolved(DecoderOptions options, const ModelConfig& config,
+                        const NumericForm& form = {});
 /// The pools that `resolved` options ask for.
-KvCacheShape cache_shape(const DecoderOptions& options, const ModelConfig& config);
+KvCacheShape cache_shape(const DecoderOptions& options, const ModelConfig& config,
+                         const NumericForm& form = {});
 
 }  // namespace tileweave

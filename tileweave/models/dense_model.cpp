@@ -4,6 +4,7 @@
 #include "tileweave/kernels/attention/paged_attention.h"
 #include "tileweave/kernels/embedding/embedding.h"
 #include "tileweave/kernels/gemm/gemm.h"
+#include "tileweave/kernels/gemm/skinny_gemm.h"
 #include "tileweave/kernels/norm/rms_norm.h"
 #include "tileweave/kernels/rope/rope_kv.h"
 #include "tileweave/kernels/sampling/add_sampling.h"
@@ -26,7 +27,8 @@ StepOutputs dense_step(StepBuilder& b) {
 void add_dense_model_kernels(Device& device) {
   add_embedding(device);
   add_norm(device);
-  add_gemm(device);
+  const bool packed = numeric_form(device.name()).matrices == MatrixLayout::kPacked;
+  packed ? add_skinny_gemm(device) : add_gemm(device);
   add_rope(device);
   add_attention(device);
   add_activation(device);

@@ -10,7 +10,7 @@ namespace {
 
 std::size_t pool_bytes(const KvCacheShape& shape) {
   return static_cast<std::size_t>(shape.num_pages * shape.page_size * shape.row_elements) *
-         sizeof(float);
+         size_of(shape.dtype);
 }
 
 }  // namespace

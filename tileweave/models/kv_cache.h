@@ -10,15 +10,17 @@
 #include <span>
 #include <vector>
 
+#include "tileweave/core/dtype.h"
 #include "tileweave/models/device_memory.h"
 
 namespace tileweave {
 
 struct KvCacheShape {
   std::int64_t layers = 0;
-  std::int64_t row_elements = 0;  // kv_heads * head_dim, f32
+  std::int64_t row_elements = 0;  // kv_heads * head_dim
   std::int64_t num_pages = 0;
   std::int64_t page_size = 16;  // tokens
+  DType dtype = DType::kF32;
 };
 
 class KvCache {

@@ -2,27 +2,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "tileweave/core/error.h"
-#include "tileweave/kernels/rope/rope_frequencies.h"
 #include "tileweave/models/checkpoint/expected_tensors.h"
+#include "tileweave/models/weight_store.h"
 
 namespace tileweave {
 namespace {
 
 constexpr std::size_t kUploadBytes = 16 << 20;  // between two words about progress
-
-Shape shape_of(const StoredTensor& tensor) {
-  return tensor.shape.size() == 1 ? Shape{tensor.shape[0]}
-                                  : Shape{tensor.shape[0], tensor.shape[1]};
-}
-
-std::size_t bytes_of(const Weight& weight) {
-  return static_cast<std::size_t>(weight.shape.volume()) * size_of(weight.dtype);
-}
 
 /// Whether an element's exponent is all ones, that is NaN or infinity. The masks repeat an
 /// element's exponent, lowest and highest bit through a word; the bytes need not be aligned.
@@ -57,108 +49,132 @@ void require_numbers(std::span<const std::byte> bytes, const StoredTensor& tenso
               "NaN or infinity");
 }
 
+template <class T>
+void append_floats(std::span<const std::byte> bytes, std::vector<float>& to) {
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
+    T value{};
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    to.push_back(to_float(value));
+  }
+}
+
+/// Elements as floats, whatever they are stored as.
+std::vector<float> floats_of(std::span<const std::byte> bytes, DType dtype) {
+  std::vector<float> values;
+  values.reserve(bytes.size() / size_of(dtype));
+  if (dtype == DType::kF32) append_floats<float>(bytes, values);
+  if (dtype == DType::kBF16) append_floats<BFloat16>(bytes, values);
+  if (dtype == DType::kF16) append_floats<Float16>(bytes, values);
+  return values;
+}
+
 class Loader {
  public:
-  Loader(Device& device, const Checkpoint& checkpoint, const LoadProgress& progress)
-      : device_(device), checkpoint_(checkpoint), progress_(progress) {}
+  Loader(Device& device, const Checkpoint& checkpoint, const WeightForm& form,
+         const LoadProgress& progress)
+      : device_(device), checkpoint_(checkpoint), progress_(progress), store_(device, form) {}
 
   ModelWeights load(const ModelConfig& config) {
-    weights_.embedding = stacked({"model.embed_tokens.weight"});
-    for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
-      weights_.layers.push_back(load_layer("model.layers." + std::to_string(layer) + "."));
+    ModelWeights weights = assemble_weights(config, store_.form(),
+                                            [&](const WeightSpec& spec) { return stacked(spec); });
+    if (rounded_) {
+      weights.note = "matrices are stored as " + std::string(name_of(*rounded_)) +
+                     " and were rounded to bf16, which this device computes with";
     }
-    weights_.final_norm = stacked({"model.norm.weight"});
-    weights_.head = config.tie_word_embeddings ? weights_.embedding : stacked({"lm_head.weight"});
-    weights_.inv_freq = inv_freq(config);
-    return std::move(weights_);
+    return finished(std::move(weights), config, device_, store_);
   }
 
  private:
-  LayerWeights load_layer(const std::string& at) {
-    const std::string attention = at + "self_attn.";
-    const std::string mlp = at + "mlp.";
-    return {.attention_norm = stacked({at + "input_layernorm.weight"}),
-            .qkv = stacked({attention + "q_proj.weight", attention + "k_proj.weight",
-                            attention + "v_proj.weight"}),
-            .qkv_bias = stacked(
-                {attention + "q_proj.bias", attention + "k_proj.bias", attention + "v_proj.bias"}),
-            .q_norm = stacked({attention + "q_norm.weight"}),
-            .k_norm = stacked({attention + "k_norm.weight"}),
-            .o = stacked({attention + "o_proj.weight"}),
-            .o_bias = stacked({attention + "o_proj.bias"}),
-            .mlp_norm = stacked({at + "post_attention_layernorm.weight"}),
-            .gate_up = stacked({mlp + "gate_proj.weight", mlp + "up_proj.weight"}),
-            .gate_up_bias = stacked({mlp + "gate_proj.bias", mlp + "up_proj.bias"}),
-            .down = stacked({mlp + "down_proj.weight"}),
-            .down_bias = stacked({mlp + "down_proj.bias"})};
-  }
-
-  /// The tensors one below the other; a weight that is not there if the checkpoint has none of
-  /// them (require_expected_tensors has seen that those which must be there are).
-  Weight stacked(const std::vector<std::string>& names) {
-    const StoredTensor* first = checkpoint_.find(names[0]);
-    if (first == nullptr) return {};
-    Weight weight{.shape = shape_of(*first), .dtype = dtype_of(*first)};
-    std::size_t bytes = first->bytes.size();
-    for (std::size_t i = 1; i < names.size(); ++i) {
-      const StoredTensor& tensor = *checkpoint_.find(names[i]);
-      if (dtype_of(tensor) != weight.dtype) {
-        throw Error("load " + tensor.file,
-                    "`" + names[0] + "` and `" + names[i] + "` to have one dtype",
-                    first->dtype_name + " and " + tensor.dtype_name);
-      }
-      weight.shape[0] += tensor.shape[0];
-      bytes += tensor.bytes.size();
+  /// The tensors one below the other.
+  Weight stacked(const WeightSpec& spec) {
+    std::vector<const StoredTensor*> tensors;
+    for (const std::string& name : spec.names) tensors.push_back(checkpoint_.find(name));
+    const DType stored = dtype_of(*tensors[0]);
+    for (std::size_t i = 1; i < tensors.size(); ++i) {
+      if (dtype_of(*tensors[i]) == stored) continue;
+      throw Error("load " + tensors[i]->file,
+                  "`" + spec.names[0] + "` and `" + spec.names[i] + "` to have one dtype",
+                  tensors[0]->dtype_name + " and " + tensors[i]->dtype_name);
     }
-    std::byte* at = allocate(bytes);
-    weight.address = at;
-    for (const std::string& name : names) {
-      const StoredTensor& tensor = *checkpoint_.find(name);
-      const std::span<const std::byte> from = tensor.bytes;
-      for (std::size_t done = 0; done < from.size(); done += kUploadBytes) {
-        const std::size_t count = std::min(kUploadBytes, from.size() - done);
-        require_numbers(from.subspan(done, count), tensor);
-        device_.upload(at + done, from.data() + done, count);
-        bytes_done_ += count;
-        if (progress_ != nullptr) progress_(bytes_done_, checkpoint_.total_bytes());
-      }
-      at += from.size();
+    const auto as = [&](DType dtype) -> PlaceRows {
+      return [this, &spec, &tensors, dtype](std::int64_t first, std::int64_t count, std::byte* to) {
+        const std::int64_t columns = spec.shape.num_axes == 1 ? 1 : spec.shape[1];
+        std::int64_t above = 0;  // rows of the tensors before
+        for (const StoredTensor* tensor : tensors) {
+          const std::int64_t from = std::max(first, above);
+          const std::int64_t end = std::min(first + count, above + tensor->shape[0]);
+          if (from < end) {
+            place(*tensor, (from - above) * columns, (end - from) * columns, dtype,
+                  to + static_cast<std::size_t>((from - first) * columns) * size_of(dtype));
+          }
+          above += tensor->shape[0];
+        }
+      };
+    };
+    if (store_.form().matrices == MatrixLayout::kRowMajor) {
+      return store_.plain(spec.shape, stored, as(stored));
     }
-    return weight;
+    const bool vector = spec.role == WeightRole::kNorm || spec.role == WeightRole::kBias;
+    if (vector) {  // f32 or bf16
+      const DType dtype = stored == DType::kF16 ? DType::kF32 : stored;
+      return store_.plain(spec.shape, dtype, as(dtype));
+    }
+    if (stored != DType::kBF16) rounded_ = stored;
+    if (spec.role == WeightRole::kEmbedding) {
+      return store_.plain(spec.shape, DType::kBF16, as(DType::kBF16));
+    }
+    const bool gate_up = spec.role == WeightRole::kGateUp;
+    return store_.packed(spec.shape, gate_up ? store_.form().gate_up : StripOrder::kRows,
+                         as(DType::kBF16));
   }
 
-  Weight inv_freq(const ModelConfig& config) {
-    const RopeConfig& rope = config.rope;
-    const std::vector<float> values =
-        rope_inv_freq({.head_dim = config.head_dim,
-                       .theta = rope.theta,
-                       .scaling = rope.type == RopeType::kLlama3   ? RopeScaling::kLlama3
-                                  : rope.type == RopeType::kLinear ? RopeScaling::kLinear
-                                                                   : RopeScaling::kDefault,
-                       .factor = rope.factor,
-                       .low_freq_factor = rope.low_freq_factor,
-                       .high_freq_factor = rope.high_freq_factor,
-                       .original_max_position_embeddings =
-                           static_cast<double>(rope.original_max_position_embeddings)});
-    std::byte* at = allocate(values.size() * sizeof(float));
-    device_.upload(at, values.data(), values.size() * sizeof(float));
-    return {.address = at, .shape = {static_cast<std::int64_t>(values.size())}};
-  }
-
-  std::byte* allocate(std::size_t bytes) {
-    weights_.memory.emplace_back(device_, bytes);
-    weights_.bytes += bytes;
-    return weights_.memory.back().at();
+  /// Elements [first, first + count) of a tensor, as `dtype`.
+  void place(const StoredTensor& tensor, std::int64_t first, std::int64_t count, DType dtype,
+             std::byte* to) {
+    const DType stored = dtype_of(tensor);
+    const std::size_t size = size_of(stored);
+    const std::span<const std::byte> from = std::span<const std::byte>(tensor.bytes)
+                                                .subspan(static_cast<std::size_t>(first) * size,
+                                                         static_cast<std::size_t>(count) * size);
+    for (std::size_t done = 0; done < from.size(); done += kUploadBytes) {
+      const std::span<const std::byte> part =
+          from.subspan(done, std::min(kUploadBytes, from.size() - done));
+      require_numbers(part, tensor);
+      std::byte* at = to + done / size * size_of(dtype);
+      if (dtype == stored) {
+        device_.upload(at, part.data(), part.size());
+      } else if (dtype == DType::kF32) {
+        const std::vector<float> values = floats_of(part, stored);
+        device_.upload(at, values.data(), values.size() * sizeof(float));
+      } else {
+        std::vector<BFloat16> values;
+        for (const float value : floats_of(part, stored)) values.push_back(to_bfloat16(value));
+        device_.upload(at, values.data(), values.size() * sizeof(BFloat16));
+      }
+      bytes_done_ += part.size();
+      // A tied head that is packed is read a second time.
+      const std::size_t in_all = checkpoint_.total_bytes();
+      if (progress_ != nullptr) progress_(std::min(bytes_done_, in_all), in_all);
+    }
   }
 
   Device& device_;
   const Checkpoint& checkpoint_;
   const LoadProgress& progress_;
-  ModelWeights weights_;
+  WeightStore store_;
   std::size_t bytes_done_ = 0;
+  std::optional<DType> rounded_;  // what was rounded to bf16
 };
 
 }  // namespace
+
+std::size_t bytes_of(const Weight& weight) {
+  if (weight.packing) {
+    return static_cast<std::size_t>(
+        PackedLayout{.n = weight.shape[0], .k = weight.shape[1], .order = *weight.packing}.bytes());
+  }
+  return static_cast<std::size_t>(weight.shape.volume()) * size_of(weight.dtype);
+}
 
 std::size_t ModelWeights::bytes_per_step() const {
   const bool tied = head.address == embedding.address;
@@ -166,54 +182,32 @@ std::size_t ModelWeights::bytes_per_step() const {
 }
 
 ModelWeights load_weights(Device& device, const Checkpoint& checkpoint, const ModelConfig& config,
-                          const LoadProgress& progress) {
+                          const LoadProgress& progress, Granularity granularity) {
   require_expected_tensors(config, checkpoint);
-  return Loader(device, checkpoint, progress).load(config);
+  const WeightForm form = weight_form(numeric_form(device.name()), granularity);
+  return Loader(device, checkpoint, form, progress).load(config);
 }
 
-ModelWeights described_weights(const ModelConfig& config, DType dtype) {
-  ModelWeights weights;
+ModelWeights described_weights(const ModelConfig& config, DType dtype, const WeightForm& form) {
   std::uintptr_t next = 256;  // addresses that nothing reads
-  const auto weight = [&](std::initializer_list<std::int64_t> sizes) {
-    void* nowhere = reinterpret_cast<void*>(next);  // NOLINT(performance-no-int-to-ptr)
-    Weight w{.address = nowhere, .dtype = dtype};
-    w.shape =
-        sizes.size() == 1 ? Shape{*sizes.begin()} : Shape{*sizes.begin(), *(sizes.begin() + 1)};
+  std::size_t bytes = 0;
+  const auto add = [&](Weight w) {
+    w.address = reinterpret_cast<void*>(next);  // NOLINT(performance-no-int-to-ptr)
     next += (bytes_of(w) + 255) / 256 * 256;
-    weights.bytes += bytes_of(w);
+    bytes += bytes_of(w);
     return w;
   };
-  const std::int64_t hidden = config.hidden_size;
-  const std::int64_t inner = config.intermediate_size;
-  const std::int64_t q_columns = config.num_heads * config.head_dim;
-  const std::int64_t qkv_columns = q_columns + 2 * config.num_kv_heads * config.head_dim;
-  weights.embedding = weight({config.vocab_size, hidden});
-  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
-    LayerWeights w{.attention_norm = weight({hidden}),
-                   .qkv = weight({qkv_columns, hidden}),
-                   .o = weight({hidden, q_columns}),
-                   .mlp_norm = weight({hidden}),
-                   .gate_up = weight({2 * inner, hidden}),
-                   .down = weight({hidden, inner})};
-    if (config.attention_bias) {
-      w.qkv_bias = weight({qkv_columns});
-      w.o_bias = weight({hidden});
+  ModelWeights weights = assemble_weights(config, form, [&](const WeightSpec& spec) {
+    Weight w{.shape = spec.shape, .dtype = dtype};
+    if (form.matrices == MatrixLayout::kPacked) {
+      w.dtype = DType::kBF16;
+      if (spec.role == WeightRole::kMatrix) w.packing = StripOrder::kRows;
+      if (spec.role == WeightRole::kGateUp) w.packing = form.gate_up;
     }
-    if (config.mlp_bias) {
-      w.gate_up_bias = weight({2 * inner});
-      w.down_bias = weight({hidden});
-    }
-    if (config.has_qk_norm()) {
-      w.q_norm = weight({config.head_dim});
-      w.k_norm = weight({config.head_dim});
-    }
-    weights.layers.push_back(w);
-  }
-  weights.final_norm = weight({hidden});
-  weights.head =
-      config.tie_word_embeddings ? weights.embedding : weight({config.vocab_size, hidden});
-  weights.inv_freq = weight({config.head_dim / 2});
-  weights.inv_freq.dtype = DType::kF32;
+    return add(w);
+  });
+  weights.inv_freq = add({.shape = {config.head_dim / 2}});
+  weights.bytes = bytes;
   return weights;
 }
 

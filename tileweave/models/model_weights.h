@@ -1,20 +1,25 @@
 // ModelWeights: a model's parameters on a device, in the layout that the operators read.
 //
 // Query, key and value projections of a layer lie one below the other as one matrix, gate and up
-// likewise (rows of HF's (out, in) matrices). Element types stay as stored: f32, bf16 or f16. Made
-// once by load_weights; the device must outlive it.
+// likewise (rows of HF's (out, in) matrices). What form they take is the device's (WeightForm): as
+// stored (f32, bf16 or f16), or matrices in bf16, packed. Made once by load_weights or
+// random_weights (presets.h); the device must outlive it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "tileweave/core/coord.h"
 #include "tileweave/core/dtype.h"
+#include "tileweave/kernels/gemm/packed_weights.h"
 #include "tileweave/models/checkpoint/checkpoint.h"
 #include "tileweave/models/checkpoint/config.h"
 #include "tileweave/models/device_memory.h"
+#include "tileweave/models/numeric_form.h"
 
 namespace tileweave {
 
@@ -23,9 +28,12 @@ struct Weight {
   void* address = nullptr;
   Shape shape = {};
   DType dtype = DType::kF32;
+  std::optional<StripOrder> packing = std::nullopt;  // nothing: row-major
 
   explicit operator bool() const { return address != nullptr; }
 };
+
+std::size_t bytes_of(const Weight& weight);
 
 struct LayerWeights {
   Weight attention_norm = {};       // (H)
@@ -42,17 +50,28 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
-  Weight embedding;  // (V, H)
+  Weight embedding;  // (V, H), row-major
   std::vector<LayerWeights> layers;
   Weight final_norm;  // (H)
-  Weight head;        // (V, H); the embedding where the head is tied
+  Weight head;        // (V, H); where tied the embedding, unless that had to be packed as well
   Weight inv_freq;    // (head_dim / 2) f32, of the rotary embedding
   std::size_t bytes = 0;
   std::vector<DeviceMemory> memory;
+  std::string note;  // a sentence on what differs from the files; empty: nothing
 
   /// Bytes that one decode step reads: all matrices and norms once, of the embedding only rows.
   std::size_t bytes_per_step() const;
 };
+
+/// How matrices lie, and whether gate and up are interleaved.
+struct WeightForm {
+  MatrixLayout matrices = MatrixLayout::kRowMajor;
+  StripOrder gate_up = StripOrder::kRows;
+};
+
+inline WeightForm weight_form(const NumericForm& numbers, Granularity granularity) {
+  return {.matrices = numbers.matrices, .gate_up = gate_up_order(granularity)};
+}
 
 /// Called now and then while weights are loaded.
 using LoadProgress = std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)>;
@@ -60,10 +79,11 @@ using LoadProgress = std::function<void(std::size_t bytes_done, std::size_t byte
 /// Throws Error naming file and tensor for what is missing, left over, has another shape than the
 /// configuration says, or holds NaN or infinity, of which nothing right can come.
 ModelWeights load_weights(Device& device, const Checkpoint& checkpoint, const ModelConfig& config,
-                          const LoadProgress& progress = nullptr);
+                          const LoadProgress& progress = nullptr,
+                          Granularity granularity = Granularity::kOps);
 
 /// Weights of these shapes at addresses that nothing may read: for plans that are verified, not
 /// run.
-ModelWeights described_weights(const ModelConfig& config, DType dtype);
+ModelWeights described_weights(const ModelConfig& config, DType dtype, const WeightForm& form = {});
 
 }  // namespace tileweave

@@ -9,15 +9,18 @@ namespace {
 
 constexpr std::int64_t kMostRowsPerTile = 32;
 constexpr std::int64_t kColumnUnit = 16;
+constexpr std::int64_t kWideColumnUnit = 128;
 constexpr std::int64_t kWorksPerSm = 8;   // of a wide product: fine enough to overlap and balance
 constexpr std::int64_t kBlocksPerSm = 4;  // persistent; three kernels in flight still fit an SM
 
 }  // namespace
 
-StepBuilder::StepBuilder(const StepContext& context, const StepShape& shape)
+StepBuilder::StepBuilder(const StepContext& context, const StepShape& shape, const StepKnobs& knobs)
     : context_(context),
       shape_(shape),
-      plan_({.name = "step", .num_streams = context.num_streams}) {
+      knobs_(knobs),
+      plan_({.name = "step",
+             .num_streams = knobs.num_streams > 0 ? knobs.num_streams : context.num_streams}) {
   const std::int64_t t = shape.rows;
   const std::int64_t s = shape.sequences;
   const std::int64_t l = shape.outputs;
@@ -53,8 +56,18 @@ std::string StepBuilder::name(const std::string& op) const {
   return layer_ < 0 ? op : "layer " + std::to_string(layer_) + " " + op;
 }
 
-TensorId StepBuilder::value(const std::string& op, std::int64_t rows, std::int64_t columns) {
-  return plan_.tensor({.name = name(op), .shape = {rows, columns}});
+TensorId StepBuilder::value(const std::string& op, std::int64_t rows, std::int64_t columns,
+                            DType dtype) {
+  return plan_.tensor({.name = name(op), .shape = {rows, columns}, .dtype = dtype});
+}
+
+void StepBuilder::tile(TensorId value, StepOp op, std::int64_t columns) {
+  const Shape& shape = plan_.tensors()[value].spec.shape;
+  const bool whole = form().data_tiles == DataTiles::kWhole;
+  if (whole) columns = shape[1];
+  if (knobs(op).tile_columns > 0) columns = knobs(op).tile_columns;
+  plan_.tile(value,
+             {std::min(shape[0], whole ? shape_.rows : tile_m()), std::min(shape[1], columns)});
 }
 
 TensorId StepBuilder::output(const std::string& op, const Shape& shape, DType dtype) {
@@ -81,11 +94,15 @@ KvTensors StepBuilder::kv() {
   void* keys = cache.keys(layer_);
   void* values = cache.values(layer_);
   const auto past = [&](const char* op, void* address) {
-    return plan_.tensor(
-        {.name = name(op), .shape = pool, .kind = TensorKind::kState, .address = address});
+    return plan_.tensor({.name = name(op),
+                         .shape = pool,
+                         .dtype = cache.shape().dtype,
+                         .kind = TensorKind::kState,
+                         .address = address});
   };
   const auto rows = [&](const char* op, void* address) {
-    return plan_.tensor({.name = name(op), .shape = step, .address = address});
+    return plan_.tensor(
+        {.name = name(op), .shape = step, .dtype = cache.shape().dtype, .address = address});
   };
   return {.k_past = past("past keys", keys),
           .v_past = past("past values", values),
@@ -94,16 +111,21 @@ KvTensors StepBuilder::kv() {
 }
 
 std::int64_t StepBuilder::tile_m() const {
+  if (form().data_tiles == DataTiles::kWhole) return 1;  // a row is latency, not work
   return std::min(shape_.rows, kMostRowsPerTile);
 }
 
 std::int64_t StepBuilder::tile_n(std::int64_t columns) const {
+  if (form().data_tiles == DataTiles::kWhole) {  // about one wave of blocks
+    const std::int64_t works = std::max<std::int64_t>(1, context_.num_sms / shape_.rows);
+    return std::min(columns, ceil_div(ceil_div(columns, works), kWideColumnUnit) * kWideColumnUnit);
+  }
   const std::int64_t works = kWorksPerSm * context_.num_sms;
   return std::min(columns, ceil_div(ceil_div(columns, works), kColumnUnit) * kColumnUnit);
 }
 
 std::int64_t StepBuilder::num_blocks() const {
-  return kBlocksPerSm * context_.num_sms;
+  return form().data_tiles == DataTiles::kWhole ? 0 : kBlocksPerSm * context_.num_sms;
 }
 
 }  // namespace tileweave

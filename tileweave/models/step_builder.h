@@ -15,6 +15,8 @@
 #include "tileweave/models/checkpoint/config.h"
 #include "tileweave/models/kv_cache.h"
 #include "tileweave/models/model_weights.h"
+#include "tileweave/models/numeric_form.h"
+#include "tileweave/models/step_knobs.h"
 #include "tileweave/models/step_shape.h"
 #include "tileweave/plan/plan.h"
 
@@ -30,6 +32,7 @@ struct StepContext {
   std::int32_t num_sms = 1;
   std::int32_t num_streams = 2;
   Granularity granularity = Granularity::kOps;
+  NumericForm form = {};
 };
 
 /// Constants that the host writes before every run (T rows, S sequences, L outputs); i32 unless
@@ -67,7 +70,7 @@ struct KvTensors {
 
 class StepBuilder {
  public:
-  StepBuilder(const StepContext& context, const StepShape& shape);
+  StepBuilder(const StepContext& context, const StepShape& shape, const StepKnobs& knobs = {});
 
   Plan& plan() { return plan_; }
   const TensorTable& tensors() const { return plan_.tensors(); }
@@ -77,25 +80,38 @@ class StepBuilder {
   const ModelWeights& weights() const { return *context_.weights; }
   const StepInputs& inputs() const { return inputs_; }
   float eps() const { return static_cast<float>(config().rms_norm_eps); }
+  const NumericForm& form() const { return context_.form; }
+  const OpKnobs& knobs(StepOp op) const { return knobs_.at(op); }
+  std::optional<EdgePolicy> edge(StepOp op) const { return knobs_.at(op).edge; }
   bool fuses() const { return context_.granularity == Granularity::kStages; }
+  /// Whether products take a norm in front of them, so that it needs no kernel of its own.
+  bool fuses_norms() const { return fuses() && form().matrices == MatrixLayout::kPacked; }
+  /// Whether QK-norm, RoPE, KV write and attention are one kernel.
+  bool fuses_attention() const { return fuses_norms() && shape_.decode; }
 
   /// Names made from now on begin with "layer N "; -1: with nothing.
   void enter_layer(std::int64_t layer) { layer_ = layer; }
   std::string name(const std::string& op) const;
 
-  /// (rows, columns) f32 between two kernels.
-  TensorId value(const std::string& op, std::int64_t rows, std::int64_t columns);
-  /// (T, columns) f32 between two kernels.
-  TensorId value(const std::string& op, std::int64_t columns) {
-    return value(op, shape_.rows, columns);
+  /// (rows, columns) between two kernels; f32, or what products read (`operand`).
+  TensorId value(const std::string& op, std::int64_t rows, std::int64_t columns,
+                 DType dtype = DType::kF32);
+  /// (T, columns) between two kernels.
+  TensorId value(const std::string& op, std::int64_t columns, DType dtype = DType::kF32) {
+    return value(op, shape_.rows, columns, dtype);
   }
+  DType operand() const { return form().operand; }
+  /// Data tiles of what an operator of this kind makes: whole rows of tiles `columns` wide, or as
+  /// the numeric form and the knobs say.
+  void tile(TensorId value, StepOp op, std::int64_t columns);
   /// A value that the host reads after the run.
   TensorId output(const std::string& op, const Shape& shape, DType dtype);
   /// The tensor of a weight, made at its first use; kNoTensor for a weight that the model lacks.
   TensorId weight(const Weight& weight, const std::string& op);
   KvTensors kv();
 
-  /// Rows and columns of the work of one block, and how many blocks a kernel has at most.
+  /// Rows and columns of the work of one block, and how many blocks a kernel has at most; 0: one
+  /// per work.
   std::int64_t tile_m() const;
   std::int64_t tile_n(std::int64_t columns) const;
   std::int64_t num_blocks() const;
@@ -105,6 +121,7 @@ class StepBuilder {
 
   StepContext context_;
   StepShape shape_;
+  StepKnobs knobs_;
   Plan plan_;
   StepInputs inputs_;
   std::int64_t layer_ = -1;

@@ -31,6 +31,7 @@ struct StepShape {
   std::int64_t sequences = 1;  // S
   std::int64_t outputs = 1;    // rows that the head sees; equal to `rows`: all of them, in order
   Head head = Head::kArgmax;
+  bool decode = false;  // one row per sequence: row r is that of sequence r
 
   friend auto operator<=>(const StepShape&, const StepShape&) = default;
 };

@@ -3,41 +3,42 @@
 #include "tileweave/kernels/activation/silu_mul.h"
 #include "tileweave/kernels/attention/paged_attention.h"
 #include "tileweave/kernels/embedding/embedding.h"
-#include "tileweave/kernels/gemm/gemm.h"
 #include "tileweave/kernels/norm/qk_norm.h"
 #include "tileweave/kernels/norm/rms_norm.h"
 #include "tileweave/kernels/norm/rms_norm_residual.h"
 #include "tileweave/kernels/rope/rope_kv.h"
 #include "tileweave/kernels/sampling/argmax.h"
 #include "tileweave/kernels/sampling/sample.h"
+#include "tileweave/models/linear.h"
 
 namespace tileweave {
 namespace {
 
-/// y = x Wᵀ with an epilogue; y (rows of x, rows of W).
-void linear(StepBuilder& b, const char* op, TensorId x, const Weight& w,
-            const GemmEpilogue& epilogue, TensorId y) {
-  const Shape shape = b.tensors()[y].spec.shape;
-  b.plan().add(gemm(b.tensors(),
-                    {.name = b.name(op),
-                     .tile_m = std::min(b.tile_m(), shape[0]),
-                     .tile_n = b.tile_n(shape[1]),
-                     .b_layout = BLayout::kNxK,
-                     .num_blocks = b.num_blocks(),
-                     .epilogue = epilogue},
-                    x, b.weight(w, op), y));
+/// Adds x Wᵀ to the stream: at once in `stages`, else by the next norm.
+void add_linear(StepBuilder& b, const char* name, StepOp op, TensorId x, const Weight& w,
+                const Weight& bias, ResidualStream& stream) {
+  const TensorId y = b.value(name, b.config().hidden_size);
+  b.tile(y, op, b.config().hidden_size);  // + alloc
+  linear(b, {.name = name,
+             .op = op,
+             .x = x,
+             .y = y,
+             .weight = &w,
+             .bias = b.weight(bias, name),
+             .residual = b.fuses() ? stream.sum : kNoTensor});
+  stream = b.fuses() ? ResidualStream{.sum = y} : ResidualStream{.sum = stream.sum, .delta = y};
 }
 
-/// Adds x Wᵀ to the stream: at once in `stages`, else by the next norm.
-void add_linear(StepBuilder& b, const char* op, TensorId x, const Weight& w, const Weight& bias,
-                ResidualStream& stream) {
+/// The rows of `x` that the head sees, where these are not all.
+TensorId output_rows(StepBuilder& b, const char* name, TensorId x) {
+  if (x == kNoTensor || b.shape().outputs == b.shape().rows) return x;
   const std::int64_t hidden = b.config().hidden_size;
-  const TensorId y = b.value(op, hidden);
-  b.plan().tile(y, {b.tile_m(), hidden});  // + alloc
-  GemmEpilogue epilogue{.bias = b.weight(bias, op)};
-  if (b.fuses()) epilogue.residual = stream.sum;
-  linear(b, op, x, w, epilogue, y);
-  stream = b.fuses() ? ResidualStream{.sum = y} : ResidualStream{.sum = stream.sum, .delta = y};
+  const TensorId rows = b.value(name, b.shape().outputs, hidden);
+  b.tile(rows, StepOp::kEmbedding, hidden);  // + alloc
+  b.plan().add(embedding(b.tensors(),
+                         {.name = name, .tile_m = b.tile_m(), .edge = b.edge(StepOp::kEmbedding)},
+                         b.inputs().output_rows, x, rows));
+  return rows;
 }
 
 }  // namespace
@@ -45,37 +46,46 @@ void add_linear(StepBuilder& b, const char* op, TensorId x, const Weight& w, con
 ResidualStream embedded(StepBuilder& b) {
   const ModelConfig& config = b.config();
   const TensorId x = b.value("embedding", config.hidden_size);
-  b.plan().tile(x, {b.tile_m(), config.hidden_size});  // + alloc
-  b.plan().add(
-      embedding(b.tensors(),
-                {.name = b.name("embedding"), .tile_m = b.tile_m(), .num_blocks = b.num_blocks()},
-                b.inputs().ids, b.weight(b.weights().embedding, "embedding"), x));
+  b.tile(x, StepOp::kEmbedding, config.hidden_size);  // + alloc
+  b.plan().add(embedding(b.tensors(),
+                         {.name = b.name("embedding"),
+                          .tile_m = b.tile_m(),
+                          .num_blocks = b.num_blocks(),
+                          .edge = b.edge(StepOp::kEmbedding)},
+                         b.inputs().ids, b.weight(b.weights().embedding, "embedding"), x));
   return {.sum = x};
 }
 
-TensorId normed(StepBuilder& b, const char* op, const Weight& weight, ResidualStream& stream) {
-  const std::int64_t hidden = b.config().hidden_size;
-  const TensorId y = b.value(op, hidden);
-  b.plan().tile(y, {b.tile_m(), hidden});  // + alloc
+NormedRows normed(StepBuilder& b, const char* name, const Weight& weight, ResidualStream& stream) {
+  if (b.fuses_norms()) return {.x = stream.sum, .norm = b.weight(weight, name)};
+  const Shape shape = b.tensors()[stream.sum].spec.shape;
+  const TensorId y = b.value(name, shape[0], shape[1], b.operand());
+  b.tile(y, StepOp::kNorm, shape[1]);  // + alloc
   if (stream.delta == kNoTensor) {
-    b.plan().add(rms_norm(
-        b.tensors(),
-        {.name = b.name(op), .eps = b.eps(), .tile_m = b.tile_m(), .num_blocks = b.num_blocks()},
-        stream.sum, b.weight(weight, op), y));
-    return y;
+    b.plan().add(rms_norm(b.tensors(),
+                          {.name = b.name(name),
+                           .eps = b.eps(),
+                           .tile_m = b.tile_m(),
+                           .num_blocks = b.num_blocks(),
+                           .edge = b.edge(StepOp::kNorm)},
+                          stream.sum, b.weight(weight, name), y));
+    return {.x = y};
   }
-  const TensorId sum = b.value(std::string(op) + " sum", hidden);
-  b.plan().tile(sum, {b.tile_m(), hidden});  // + alloc
-  b.plan().add(rms_norm_residual(
-      b.tensors(),
-      {.name = b.name(op), .eps = b.eps(), .tile_m = b.tile_m(), .num_blocks = b.num_blocks()},
-      {.x = stream.sum,
-       .delta = stream.delta,
-       .weight = b.weight(weight, op),
-       .sum = sum,
-       .y = y}));
+  const TensorId sum = b.value(std::string(name) + " sum", shape[0], shape[1]);
+  b.tile(sum, StepOp::kNorm, shape[1]);  // + alloc
+  b.plan().add(rms_norm_residual(b.tensors(),
+                                 {.name = b.name(name),
+                                  .eps = b.eps(),
+                                  .tile_m = b.tile_m(),
+                                  .num_blocks = b.num_blocks(),
+                                  .edge = b.edge(StepOp::kNorm)},
+                                 {.x = stream.sum,
+                                  .delta = stream.delta,
+                                  .weight = b.weight(weight, name),
+                                  .sum = sum,
+                                  .y = y}));
   stream = {.sum = sum};
-  return y;
+  return {.x = y};
 }
 
 void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stream) {
@@ -83,16 +93,28 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
   const std::int64_t head_dim = config.head_dim;
   const std::int64_t q_columns = config.num_heads * head_dim;
   const std::int64_t kv_columns = config.num_kv_heads * head_dim;
-  const TensorId x = normed(b, "attention norm", w.attention_norm, stream);
+  const NormedRows x = normed(b, "attention norm", w.attention_norm, stream);
 
   TensorId qkv = b.value("qkv", q_columns + 2 * kv_columns);
-  b.plan().tile(qkv, {b.tile_m(), head_dim});  // + alloc
-  linear(b, "qkv", x, w.qkv, {.bias = b.weight(w.qkv_bias, "qkv bias")}, qkv);
+  b.tile(qkv, StepOp::kQkv, head_dim);  // + alloc
+  linear(b, {.name = "qkv",
+             .op = StepOp::kQkv,
+             .x = x.x,
+             .y = qkv,
+             .weight = &w.qkv,
+             .bias = b.weight(w.qkv_bias, "qkv bias"),
+             .norm = x.norm});
+
+  const KvTensors kv = b.kv();
+  b.tile(kv.k_step, StepOp::kRope, head_dim);  // + alloc
+  b.tile(kv.v_step, StepOp::kRope, head_dim);  // + alloc
+  const TensorId a = b.value("attention", q_columns, b.operand());
+  b.tile(a, StepOp::kAttention, q_columns);  // + alloc
 
   const bool norms_here = w.q_norm && !b.fuses();
   if (norms_here) {
     const TensorId normal = b.value("qk norm", q_columns + 2 * kv_columns);
-    b.plan().tile(normal, {b.tile_m(), head_dim});  // + alloc
+    b.tile(normal, StepOp::kQkNorm, head_dim);  // + alloc
     b.plan().add(qk_norm(b.tensors(),
                          {.name = b.name("qk norm"),
                           .heads = config.num_heads,
@@ -100,17 +122,14 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
                           .eps = b.eps(),
                           .tile_m = b.tile_m(),
                           .tile_heads = config.num_heads / config.num_kv_heads,
-                          .num_blocks = b.num_blocks()},
+                          .num_blocks = b.num_blocks(),
+                          .edge = b.edge(StepOp::kQkNorm)},
                          qkv, b.weight(w.q_norm, "q norm"), b.weight(w.k_norm, "k norm"), normal));
     qkv = normal;
   }
 
-  const std::int64_t group_columns = q_columns / config.num_kv_heads;  // + alloc
-  const KvTensors kv = b.kv();
-  const TensorId q = b.value("q", q_columns);
-  b.plan().tile(q, {b.tile_m(), group_columns});     // + alloc
-  b.plan().tile(kv.k_step, {b.tile_m(), head_dim});  // + alloc
-  b.plan().tile(kv.v_step, {b.tile_m(), head_dim});  // + alloc
+  const TensorId q = b.value("q", q_columns, b.operand());
+  b.tile(q, StepOp::kRope, q_columns / config.num_kv_heads);  // + alloc
   b.plan().add(rope_kv(b.tensors(),
                        {.name = b.name("rope"),
                         .heads = config.num_heads,
@@ -119,7 +138,8 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
                         .eps = b.eps(),
                         .tile_m = b.tile_m(),
                         .tile_kv_heads = 1,
-                        .num_blocks = b.num_blocks()},
+                        .num_blocks = b.num_blocks(),
+                        .edge = b.edge(StepOp::kRope)},
                        {.qkv = qkv,
                         .positions = b.inputs().positions,
                         .slots = b.inputs().slots,
@@ -130,14 +150,13 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
                         .q_norm = norms_here ? kNoTensor : b.weight(w.q_norm, "q norm"),
                         .k_norm = norms_here ? kNoTensor : b.weight(w.k_norm, "k norm")}));
 
-  const TensorId a = b.value("attention", q_columns);
-  b.plan().tile(a, {b.tile_m(), q_columns});  // + alloc
   b.plan().add(paged_attention(b.tensors(),
                                {.name = b.name("attention"),
                                 .head_dim = head_dim,
                                 .page_size = b.context().cache->shape().page_size,
                                 .tile_m = b.tile_m(),
-                                .num_blocks = b.num_blocks()},
+                                .num_blocks = b.num_blocks(),
+                                .edge = b.edge(StepOp::kAttention)},
                                {.q = q,
                                 .k_step = kv.k_step,
                                 .v_step = kv.v_step,
@@ -150,61 +169,70 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
                                 .past = b.inputs().past,
                                 .page_table = b.inputs().page_table,
                                 .out = a}));
-  add_linear(b, "o", a, w.o, w.o_bias, stream);
+  add_linear(b, "o", StepOp::kO, a, w.o, w.o_bias, stream);
 }
 
 void mlp_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stream) {
   const std::int64_t inner = b.config().intermediate_size;
-  const TensorId x = normed(b, "mlp norm", w.mlp_norm, stream);
-  const TensorId bias = b.weight(w.gate_up_bias, "gate-up bias");
-  const TensorId act = b.value("silu-mul", inner);
-  b.plan().tile(act, {b.tile_m(), inner});  // + alloc
+  const NormedRows x = normed(b, "mlp norm", w.mlp_norm, stream);
+  const TensorId act = b.value("silu-mul", inner, b.operand());
+  LinearSpec gate_up{.name = "gate-up",
+                     .op = StepOp::kGateUp,
+                     .x = x.x,
+                     .y = act,
+                     .weight = &w.gate_up,
+                     .bias = b.weight(w.gate_up_bias, "gate-up bias"),
+                     .gated = b.fuses(),
+                     .norm = x.norm};
+  b.tile(act, b.fuses() ? StepOp::kGateUp : StepOp::kSiluMul, inner);  // + alloc
   if (b.fuses()) {
-    linear(b, "gate-up", x, w.gate_up,
-           {.bias = bias, .activation = GemmActivation::kSilu, .gated = true}, act);
+    linear(b, gate_up);
   } else {
-    const TensorId gate_up = b.value("gate-up", 2 * inner);
-    b.plan().tile(gate_up, {b.tile_m(), b.tile_n(inner)});  // + alloc
-    linear(b, "gate-up", x, w.gate_up, {.bias = bias}, gate_up);
+    gate_up.y = b.value("gate-up", 2 * inner);
+    b.tile(gate_up.y, StepOp::kGateUp, b.tile_n(inner));  // + alloc
+    linear(b, gate_up);
     b.plan().add(silu_mul(b.tensors(),
                           {.name = b.name("silu-mul"),
                            .tile_m = b.tile_m(),
                            .tile_n = b.tile_n(inner),
-                           .num_blocks = b.num_blocks()},
-                          gate_up, act));
+                           .num_blocks = b.num_blocks(),
+                           .edge = b.edge(StepOp::kSiluMul)},
+                          gate_up.y, act));
   }
-  add_linear(b, "down", act, w.down, w.down_bias, stream);
+  add_linear(b, "down", StepOp::kDown, act, w.down, w.down_bias, stream);
 }
 
 StepOutputs head(StepBuilder& b, ResidualStream& stream) {
   const StepShape& shape = b.shape();
   const std::int64_t vocab = b.config().vocab_size;
-  const std::int64_t hidden = b.config().hidden_size;
   if (shape.head == Head::kNone) return {};
-  TensorId x = normed(b, "final norm", b.weights().final_norm, stream);
-  if (shape.outputs != shape.rows) {
-    const TensorId rows = b.value("output rows", shape.outputs, hidden);
-    b.plan().tile(rows, {b.tile_m(), hidden});  // + alloc
-    b.plan().add(embedding(b.tensors(), {.name = "output rows", .tile_m = b.tile_m()},
-                           b.inputs().output_rows, x, rows));
-    x = rows;
-  }
+  stream = {.sum = output_rows(b, "output rows", stream.sum),
+            .delta = output_rows(b, "output rows to add", stream.delta)};
+  const NormedRows x = normed(b, "final norm", b.weights().final_norm, stream);
+  LinearSpec lm_head{.name = "lm head",
+                     .op = StepOp::kHead,
+                     .x = x.x,
+                     .weight = &b.weights().head,
+                     .norm = x.norm};
   if (shape.head == Head::kLogits) {
-    const TensorId logits = b.output("logits", {shape.outputs, vocab}, DType::kF32);
-    linear(b, "lm head", x, b.weights().head, {}, logits);
-    return {.logits = logits};
+    lm_head.y = b.output("logits", {shape.outputs, vocab}, DType::kF32);
+    linear(b, lm_head);
+    return {.logits = lm_head.y};
   }
   const TensorId logits = b.value("logits", shape.outputs, vocab);
-  b.plan().tile(logits, {b.tile_m(), b.tile_n(vocab)});  // + alloc
-  linear(b, "lm head", x, b.weights().head, {}, logits);
+  b.tile(logits, StepOp::kHead, b.tile_n(vocab));  // + alloc
+  lm_head.y = logits;
+  linear(b, lm_head);
   const TensorId next = b.output("next ids", {shape.outputs}, DType::kI32);
   if (shape.head == Head::kArgmax) {
-    b.plan().add(argmax(b.tensors(), {.tile_n = b.tile_n(vocab), .num_blocks = b.num_blocks()},
-                        logits, next));
+    b.plan().add(argmax(
+        b.tensors(),
+        {.tile_n = b.tile_n(vocab), .num_blocks = b.num_blocks(), .edge = b.edge(StepOp::kDraw)},
+        logits, next));
     return {.next_ids = next};
   }
   const StepInputs& in = b.inputs();
-  b.plan().add(sample(b.tensors(), {.num_blocks = b.num_blocks()},
+  b.plan().add(sample(b.tensors(), {.num_blocks = b.num_blocks(), .edge = b.edge(StepOp::kDraw)},
                       {.logits = logits,
                        .temperature = in.temperature,
                        .top_p = in.top_p,

@@ -15,8 +15,14 @@ struct ResidualStream {
   TensorId delta = kNoTensor;  // kNoTensor: nothing
 };
 
+/// Rows for a product: normed, or with the weight of the norm that the product is to put in front.
+struct NormedRows {
+  TensorId x = kNoTensor;
+  TensorId norm = kNoTensor;  // kNoTensor: x is normed
+};
+
 /// RMSNorm of the stream's sum, which then includes the delta: (T, H).
-TensorId normed(StepBuilder& b, const char* op, const Weight& weight, ResidualStream& stream);
+NormedRows normed(StepBuilder& b, const char* name, const Weight& weight, ResidualStream& stream);
 
 /// norm, qkv, [QK-norm,] RoPE with KV write, paged attention, output projection.
 void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stream);

@@ -1,0 +1,70 @@
+#include "tileweave/models/linear.h"
+
+#include <algorithm>
+
+#include "tileweave/core/error.h"
+#include "tileweave/kernels/gemm/gemm.h"
+#include "tileweave/kernels/gemm/skinny_gemm.h"
+
+namespace tileweave {
+namespace {
+
+void row_major_linear(StepBuilder& b, const LinearSpec& spec) {
+  const Shape shape = b.tensors()[spec.y].spec.shape;
+  GemmEpilogue epilogue{.bias = spec.bias, .residual = spec.residual};
+  if (spec.gated) {
+    epilogue.activation = GemmActivation::kSilu;
+    epilogue.gated = true;
+  }
+  require(spec.norm == kNoTensor, "build a step", "no norm in front of a row-major product",
+          b.name(spec.name));
+  b.plan().add(gemm(b.tensors(),
+                    {.name = b.name(spec.name),
+                     .tile_m = std::min(b.tile_m(), shape[0]),
+                     .tile_n = b.tile_n(shape[1]),
+                     .b_layout = BLayout::kNxK,
+                     .num_blocks = b.num_blocks(),
+                     .epilogue = epilogue,
+                     .edge = b.edge(spec.op)},
+                    spec.x, b.weight(*spec.weight, spec.name), spec.y));
+}
+
+void packed_linear(StepBuilder& b, const LinearSpec& spec) {
+  const Weight& weight = *spec.weight;
+  const OpKnobs& knobs = b.knobs(spec.op);
+  if (spec.gated != (*weight.packing == StripOrder::kPaired)) {
+    throw Error("build a step",
+                "gate and up packed in pairs for granularity `stages`, one below the other for "
+                "`ops` (weights are loaded for one of them)",
+                "the other in `" + b.name(spec.name) + "`");
+  }
+  SkinnyGemmOptions options{.name = b.name(spec.name),
+                            .gated = spec.gated,
+                            .eps = b.eps(),
+                            .wait_k = knobs.wait_k,
+                            .shared_padding = knobs.shared_padding,
+                            .edge = knobs.edge};
+  if (knobs.window > 0) options.window = knobs.window;
+  options = skinny_gemm_cut(
+      b.tensors()[spec.x].spec.shape[0], weight.shape[0], weight.shape[1], b.context().num_sms,
+      options, static_cast<std::int32_t>(std::max<std::int64_t>(1, knobs.blocks_per_sm)),
+      spec.norm != kNoTensor);
+  if (knobs.strips_per_work > 0) options.strips_per_work = knobs.strips_per_work;
+  if (knobs.split_k > 0) options.split_k = knobs.split_k;
+  if (knobs.stages > 0) options.stages = knobs.stages;
+  b.plan().add(skinny_gemm(b.tensors(), options,
+                           {.x = spec.x,
+                            .w = b.weight(weight, spec.name),
+                            .y = spec.y,
+                            .norm_weight = spec.norm,
+                            .residual = spec.residual,
+                            .bias = spec.bias}));
+}
+
+}  // namespace
+
+void linear(StepBuilder& b, const LinearSpec& spec) {
+  spec.weight->packing ? packed_linear(b, spec) : row_major_linear(b, spec);
+}
+
+}  // namespace tileweave

@@ -1,0 +1,146 @@
+#include "tileweave/models/step_knobs.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tileweave/models/json/json_file.h"
+
+namespace tileweave {
+namespace {
+
+constexpr std::array<const char*, kNumStepOps> kNames = {
+    "embedding", "norm",    "qkv",      "qk_norm", "rope", "attention",
+    "o",         "gate_up", "silu_mul", "down",    "head", "draw"};
+
+struct NumberKnob {
+  const char* name;
+  std::int64_t OpKnobs::*value;
+};
+constexpr NumberKnob kNumbers[] = {{"blocks_per_sm", &OpKnobs::blocks_per_sm},
+                                   {"strips_per_work", &OpKnobs::strips_per_work},
+                                   {"split_k", &OpKnobs::split_k},
+                                   {"stages", &OpKnobs::stages},
+                                   {"window", &OpKnobs::window},
+                                   {"wait_k", &OpKnobs::wait_k},
+                                   {"shared_padding", &OpKnobs::shared_padding},
+                                   {"splits", &OpKnobs::splits},
+                                   {"tile_columns", &OpKnobs::tile_columns}};
+
+constexpr EdgeKind kEdgeKinds[] = {EdgeKind::kFull, EdgeKind::kProgrammatic, EdgeKind::kTile};
+constexpr StartRule kStartRules[] = {StartRule::kNone, StartRule::kWaitAll,
+                                     StartRule::kLaunchCompletion, StartRule::kWaitFirst};
+
+/// The value of `all` that has this name.
+template <class T, std::size_t N>
+T named(const T (&all)[N], const JsonNode& node) {
+  std::string names;
+  for (const T value : all) {
+    if (node.string() == name_of(value)) return value;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+  }
+  node.refuse("one of " + names, "`" + node.string() + "`");
+}
+
+OpKnobs parse_op(const JsonNode& node) {
+  OpKnobs knobs;
+  for (const auto& [key, value] : node.require_object().json().items()) {
+    const JsonNode member = node.at(key);
+    bool known = false;
+    for (const NumberKnob& number : kNumbers) {
+      if (key != number.name) continue;
+      knobs.*number.value = member.integer(0, std::numeric_limits<std::int32_t>::max());
+      known = true;
+    }
+    if (known) continue;
+    if (!knobs.edge) knobs.edge.emplace();
+    if (key == "edge") {
+      knobs.edge->kind = named(kEdgeKinds, member);
+    } else if (key == "start") {
+      knobs.edge->start = named(kStartRules, member);
+    } else {
+      member.refuse("a knob of an operator");
+    }
+  }
+  return knobs;
+}
+
+StepKnobs parse(const JsonFile& file) {
+  StepKnobs knobs;
+  const JsonNode root = file.root();
+  for (const auto& [key, value] : root.require_object().json().items()) {
+    const JsonNode member = root.at(key);
+    if (key == "num_streams") {
+      knobs.num_streams = static_cast<std::int32_t>(member.integer(1, 8));
+    } else if (key == "ops") {
+      for (const auto& [name, op] : member.require_object().json().items()) {
+        std::size_t index = 0;
+        while (index < kNumStepOps && name != kNames[index]) ++index;
+        if (index == kNumStepOps) member.at(name).refuse("an operator of a step");
+        knobs.ops[index] = parse_op(member.at(name));
+      }
+    } else {
+      member.refuse("`num_streams` or `ops`");
+    }
+  }
+  return knobs;
+}
+
+bool same(const std::optional<EdgePolicy>& a, const std::optional<EdgePolicy>& b) {
+  if (!a || !b) return !a && !b;
+  return a->kind == b->kind && a->start == b->start && a->if_ungrounded == b->if_ungrounded;
+}
+
+}  // namespace
+
+const char* name_of(StepOp op) {
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+bool operator==(const OpKnobs& a, const OpKnobs& b) {
+  for (const NumberKnob& number : kNumbers) {
+    if (a.*number.value != b.*number.value) return false;
+  }
+  return same(a.edge, b.edge);
+}
+
+StepKnobs with_edges(StepKnobs knobs, const EdgePolicy& edge) {
+  for (OpKnobs& op : knobs.ops) op.edge = edge;
+  return knobs;
+}
+
+StepKnobs default_knobs(const ModelConfig& /*config*/, std::int64_t /*rows*/,
+                        std::int32_t /*num_sms*/) {
+  // Full reductions stand on both sides of every edge of a decode step: there a programmatic edge
+  // is the cheapest one.
+  return with_edges({.num_streams = 1}, {.kind = EdgeKind::kProgrammatic});
+}
+
+std::string to_json(const StepKnobs& knobs) {
+  nlohmann::ordered_json json;
+  if (knobs.num_streams != 0) json["num_streams"] = knobs.num_streams;
+  json["ops"] = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < kNumStepOps; ++i) {
+    const OpKnobs& op = knobs.ops[i];
+    nlohmann::ordered_json one = nlohmann::ordered_json::object();
+    if (op.edge) {
+      one["edge"] = name_of(op.edge->kind);
+      if (op.edge->kind == EdgeKind::kTile) one["start"] = name_of(op.edge->start);
+    }
+    for (const NumberKnob& number : kNumbers) {
+      if (op.*number.value != 0) one[number.name] = op.*number.value;
+    }
+    if (!one.empty()) json["ops"][kNames[i]] = one;
+  }
+  return json.dump();
+}
+
+StepKnobs parse_knobs(std::string_view text, const std::string& name) {
+  return parse(JsonFile::parse(text, name));
+}
+
+StepKnobs read_knobs(const std::string& path) {
+  return parse(JsonFile::read(path));
+}
+
+}  // namespace tileweave
