@@ -7,7 +7,12 @@
 namespace tileweave {
 
 void add_sampling_cpu(KernelLibrary& kernels);
-/// Throws Error on a device that has no implementation.
-void add_sampling(Device& device);
+/// In builds without CUDA: throws Error saying so.
+void add_sampling_cuda(KernelLibrary& kernels);
+
+inline void add_sampling(Device& device) {
+  device.name() == "cuda" ? add_sampling_cuda(device.kernels())
+                          : add_sampling_cpu(device.kernels());
+}
 
 }  // namespace tileweave

@@ -42,6 +42,12 @@ Cost cost_of(const ArgmaxArgs& shape, double ticks) {
 
 }  // namespace
 
+std::int64_t argmax_tile_n(std::int64_t rows, std::int64_t cols) {
+  constexpr std::int64_t kWorks = 128, kColumnsOfLoad = 4 * kArgmaxThreads;
+  const std::int64_t equal_share = ceil_div(rows * cols, kWorks);
+  return std::max<std::int64_t>(2, ceil_div(equal_share, kColumnsOfLoad)) * kColumnsOfLoad;
+}
+
 NodeSpec argmax(const TensorTable& tensors, const ArgmaxOptions& options, TensorId logits,
                 TensorId ids) {
   check(options, tensors[logits], tensors[ids]);

@@ -26,6 +26,10 @@ struct ArgmaxOptions {
   std::optional<EdgePolicy> edge = std::nullopt;
 };
 
+/// Columns per work with which rows that are taken one at a time (tile_m 1) keep one wave of a
+/// GPU's blocks busy, each thread with at least two 16-byte loads.
+std::int64_t argmax_tile_n(std::int64_t rows, std::int64_t cols);
+
 /// The launch as a node of a plan or of an AsyncStream. Throws Error naming the operand for shapes,
 /// types or options that do not fit.
 NodeSpec argmax(const TensorTable& tensors, const ArgmaxOptions& options, TensorId logits,

@@ -10,7 +10,9 @@
 namespace tileweave {
 
 inline constexpr const char* kArgmaxKernel = "argmax.f32";
-inline constexpr KernelResources kArgmaxResources{.threads = 256, .registers_per_thread = 32};
+inline constexpr int kArgmaxThreads = 256;
+inline constexpr KernelResources kArgmaxResources{.threads = kArgmaxThreads,
+                                                  .registers_per_thread = 32};
 
 /// Indices of the node's operands, and slots of the kernel's SyncContext.
 struct ArgmaxOperands {

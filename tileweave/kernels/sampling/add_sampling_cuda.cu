@@ -1,0 +1,12 @@
+#include "tileweave/kernels/sampling/add_sampling.h"
+#include "tileweave/kernels/sampling/argmax_cuda.cuh"
+
+namespace tileweave {
+
+void add_sampling_cuda(KernelLibrary& kernels) {
+  kernels.add({.name = kArgmaxKernel,
+               .num_sync_slots = ArgmaxOperands::kSlots,
+               .cuda_function = reinterpret_cast<const void*>(argmax_cuda)});
+}
+
+}  // namespace tileweave
