@@ -92,10 +92,6 @@ __device__ __forceinline__ void unpack(const Packed<Float16, N>& packed, float (
   }
 }
 
-/// Rounds to T, to nearest, ties to even.
-template <class T, int N>
-__device__ __forceinline__ Packed<T, N> pack(const float (&values)[N]);
-
 template <class T, int N>
 struct Packer;
 template <int N>
@@ -120,6 +116,7 @@ struct Packer<BFloat16, N> {
   }
 };
 
+/// Rounds to T, to nearest, ties to even.
 template <class T, int N>
 __device__ __forceinline__ Packed<T, N> pack(const float (&values)[N]) {
   return Packer<T, N>::pack(values);

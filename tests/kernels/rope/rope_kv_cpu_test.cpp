@@ -152,7 +152,7 @@ Result run(Device& device, const Case& c, bool with_pool, const RunOptions& opti
 void add_all(Device& device) {
   add_gemm_cpu(device.kernels());
   add_norm_cpu(device.kernels());
-  add_rope(device);
+  add_rope_cpu(device.kernels());
 }
 
 TEST(RopeKvCpu, AfterAProjectionEveryTilingAndModeGivesTheSameBits) {

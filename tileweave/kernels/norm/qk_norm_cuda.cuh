@@ -28,6 +28,11 @@ struct QkNormHeads {
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   __device__ static int half_warp() { return static_cast<int>(threadIdx.x) / kLanes; }
 
+  /// Head b of this half warp, counted from the block's head `first`.
+  __device__ static unsigned item(unsigned first, int b) {
+    return first + static_cast<unsigned>(b * kAtOnce + half_warp());
+  }
+
   /// Whether heads of `dim` elements in rows at these addresses fit the registers.
   template <class... T>
   __device__ static bool fits(std::int64_t dim, const T*... rows) {
@@ -76,80 +81,88 @@ class QkNormInRegisters {
         first_(Heads::lane() * Heads::kWidth),
         active_(first_ < half_),
         inverse_dim_(Heads::inverse(args.head_dim)) {
-    load_weight(args.q_weight.get(), q_weight_);
-    load_weight(args.k_weight.get(), k_weight_);
+    if (!active_) return;
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const int at = first_ + part * half_;
+      q_weight_[part] = load_packed<Heads::kWidth>(args.q_weight.get() + at);
+      k_weight_[part] = load_packed<Heads::kWidth>(args.k_weight.get() + at);
+    }
   }
 
-  /// Heads `first` + half warp + 16 b of the work, for b in [0, kBatch).
+  /// Heads `first` + half warp + 16 b of the work, for b in [0, kBatch). All lanes of the warp call
+  /// it.
   __device__ __forceinline__ void run(const Ready& ready, const QkNormItems& items,
                                       unsigned first) const {
     Packed<float, Heads::kWidth> packed[Heads::kBatch][2];
-    std::int64_t at[Heads::kBatch];
-    std::int64_t head[Heads::kBatch];
-    bool here[Heads::kBatch];
 #pragma unroll
     for (int b = 0; b < Heads::kBatch; ++b) {
-      const unsigned item = first + static_cast<unsigned>(b * Heads::kAtOnce + Heads::half_warp());
-      here[b] = active_ && item < items.count;
-      head[b] = items.head(item);
-      at[b] = items.row(item) * args_.tiles.shape[1] + head[b] * args_.head_dim + first_;
+      const unsigned item = Heads::item(first, b);
       packed[b][0] = packed[b][1] = {};
-      if (here[b]) {
-        packed[b][0] = load_packed<Heads::kWidth>(args_.qkv.get(ready) + at[b]);
-        packed[b][1] = load_packed<Heads::kWidth>(args_.qkv.get(ready) + at[b] + half_);
+      if (active_ && item < items.count) {
+        const float* const from = args_.qkv.get(ready) + place(items, item);
+        packed[b][0] = load_packed<Heads::kWidth>(from);
+        packed[b][1] = load_packed<Heads::kWidth>(from + half_);
       }
+    }
+    // All scales first: without a branch between them, the butterflies of the heads overlap.
+    float scale[Heads::kBatch];
+#pragma unroll
+    for (int b = 0; b < Heads::kBatch; ++b) {
+      scale[b] = Heads::scale_of(squares_of(packed[b]), inverse_dim_, args_.eps);
     }
 #pragma unroll
     for (int b = 0; b < Heads::kBatch; ++b) {
-      float values[2 * Heads::kWidth];
-      unpack_both(packed[b], values);
-      float squares = values[0] * values[0];
+      const unsigned item = Heads::item(first, b);
+      if (!active_ || item >= items.count) continue;
+      const std::int64_t head = items.head(item);
+      const bool is_value = head >= args_.heads + args_.kv_heads;
+      float* const to = args_.out.get() + place(items, item);
 #pragma unroll
-      for (int e = 1; e < 2 * Heads::kWidth; ++e) squares = fmaf(values[e], values[e], squares);
-      const float scale = Heads::scale_of(squares, inverse_dim_, args_.eps);
-      if (!here[b]) continue;
-      if (head[b] < args_.heads) {
-        multiply(values, scale, q_weight_);
-      } else if (head[b] < args_.heads + args_.kv_heads) {
-        multiply(values, scale, k_weight_);
+      for (int part = 0; part < 2; ++part) {
+        float values[Heads::kWidth];
+        unpack(packed[b][part], values);
+        if (!is_value) multiply(values, scale[b], part, head < args_.heads);
+        store_packed(to + part * half_, pack<float>(values));
       }
-      store_both(args_.out.get() + at[b], values);
     }
   }
 
  private:
-  using Pair = Packed<float, QkNormHeads::kWidth>[2];
+  /// First element of this lane in the head.
+  __device__ std::int64_t place(const QkNormItems& items, unsigned item) const {
+    return items.row(item) * args_.tiles.shape[1] + items.head(item) * 2 * half_ + first_;
+  }
 
-  __device__ void load_weight(const W* weight, float (&to)[2 * QkNormHeads::kWidth]) const {
+  __device__ static float squares_of(const Packed<float, QkNormHeads::kWidth> (&parts)[2]) {
+    float squares = 0.0F;
 #pragma unroll
-    for (int e = 0; e < Heads::kWidth; ++e) {
-      to[e] = active_ ? to_float(weight[first_ + e]) : 0.0F;
-      to[Heads::kWidth + e] = active_ ? to_float(weight[half_ + first_ + e]) : 0.0F;
+    for (int e = 0; e < 2 * Heads::kWidth; ++e) {
+      const float value = __uint_as_float(parts[e / Heads::kWidth].word[e % Heads::kWidth]);
+      squares = fmaf(value, value, squares);
     }
+    return squares;
   }
-  __device__ static void unpack_both(const Pair& packed, float (&values)[2 * QkNormHeads::kWidth]) {
+
+  __device__ __forceinline__ void multiply(float (&values)[QkNormHeads::kWidth], float scale,
+                                           int part, bool is_query) const {
+    // Chosen word by word: a reference to either would put both into local memory.
+    Packed<W, Heads::kWidth> packed;
 #pragma unroll
-    for (int e = 0; e < Heads::kWidth; ++e) {
-      values[e] = __uint_as_float(packed[0].word[e]);
-      values[Heads::kWidth + e] = __uint_as_float(packed[1].word[e]);
+    for (int i = 0; i < packed.kWords; ++i) {
+      packed.word[i] = is_query ? q_weight_[part].word[i] : k_weight_[part].word[i];
     }
-  }
-  __device__ static void multiply(float (&values)[2 * QkNormHeads::kWidth], float scale,
-                                  const float (&weight)[2 * QkNormHeads::kWidth]) {
+    float weight[Heads::kWidth];
+    unpack(packed, weight);
 #pragma unroll
-    for (int e = 0; e < 2 * Heads::kWidth; ++e) values[e] = values[e] * scale * weight[e];
-  }
-  __device__ void store_both(float* to, const float (&values)[2 * QkNormHeads::kWidth]) const {
-    *reinterpret_cast<float4*>(to) = {values[0], values[1], values[2], values[3]};
-    *reinterpret_cast<float4*>(to + half_) = {values[4], values[5], values[6], values[7]};
+    for (int e = 0; e < Heads::kWidth; ++e) values[e] = values[e] * scale * weight[e];
   }
 
   const QkNormArgs<W>& args_;
   int half_, first_;
   bool active_;
   float inverse_dim_;
-  float q_weight_[2 * QkNormHeads::kWidth];
-  float k_weight_[2 * QkNormHeads::kWidth];
+  Packed<W, QkNormHeads::kWidth> q_weight_[2] = {}, k_weight_[2] = {};
 };
 
 /// All other heads: read once for the scale and once for the result.
@@ -163,7 +176,7 @@ class QkNormInPasses {
   __device__ void run(const Ready& ready, const QkNormItems& items, unsigned first) const {
     TW_ROLLED_LOOP
     for (int b = 0; b < Heads::kBatch; ++b) {
-      const unsigned item = first + static_cast<unsigned>(b * Heads::kAtOnce + Heads::half_warp());
+      const unsigned item = Heads::item(first, b);
       const std::int64_t head = items.head(item);
       const std::int64_t at = items.row(item) * args_.tiles.shape[1] + head * args_.head_dim;
       run_head(args_.qkv.get(ready) + at, args_.out.get() + at, head, item < items.count);
@@ -227,7 +240,8 @@ __global__ void __launch_bounds__(QkNormHeads::kThreads)
                  const __grid_constant__ SyncContext<QkNormOperands::kSlots> context) {
   SyncCta<AtomicsCuda, QkNormOperands::kSlots> sync(context);
   if (!sync.begin_cta()) return;
-  if (QkNormHeads::fits(args.head_dim, args.qkv.ptr, args.out.get())) {
+  if (QkNormHeads::fits(args.head_dim, args.qkv.ptr, args.q_weight.get(), args.k_weight.get(),
+                        args.out.get())) {
     qk_norm_works<QkNormInRegisters<W>>(args, sync);
   } else {
     qk_norm_works<QkNormInPasses<W>>(args, sync);

@@ -84,10 +84,14 @@ std::int64_t check_tensors(const RopeKvOptions& options, const TensorTable& tens
   for (const TensorId id : {operands.positions, operands.slots, operands.inv_freq}) {
     check_constant(options, tensors[id].spec);
   }
-  check_tensor(options, tensors[operands.q].spec, {rows, options.heads * head_dim}, DType::kF32);
+  const TensorSpec& q = tensors[operands.q].spec;
+  const DType result = q.dtype;
+  need(result == DType::kF32 || result == DType::kBF16, options,
+       "`" + q.name + "` must be f32 or bf16", name_of(result));
+  check_tensor(options, q, {rows, options.heads * head_dim}, result);
   for (const TensorId id : {operands.k_step, operands.v_step}) {
     const TensorSpec& t = tensors[id].spec;
-    check_tensor(options, t, {rows, options.kv_heads * head_dim}, DType::kF32);
+    check_tensor(options, t, {rows, options.kv_heads * head_dim}, result);
     need(options.pool_rows > 0 || t.address == nullptr, options,
          "pool_rows must say how many rows lie at the address of `" + t.name + "`", "0");
     need(options.pool_rows == 0 || options.pool_rows == rows || t.address != nullptr, options,
@@ -151,30 +155,39 @@ std::vector<OperandSpec> operand_specs(const RopeKvTensors& operands, const Rope
   return specs;
 }
 
-template <class W>
+template <class W, class T>
 std::vector<std::byte> args_of(const RopeKvOptions& options, const RopeKvSchedule& s,
                                std::int64_t num_blocks, const Addresses& at) {
-  const auto input = [&]<class T>(T, int operand) {
+  const auto input = [&]<class E>(E, int operand) {
     const auto i = static_cast<std::size_t>(operand);
-    return i < at.operands.size() ? static_cast<const T*>(at.operands[i]) : nullptr;
+    return i < at.operands.size() ? static_cast<const E*>(at.operands[i]) : nullptr;
   };
   const auto output = [&](int operand) {
-    return static_cast<float*>(at.operands[static_cast<std::size_t>(operand)]);
+    return static_cast<T*>(at.operands[static_cast<std::size_t>(operand)]);
   };
-  return to_bytes(RopeKvArgs<W>{.qkv = {input(float{}, Operands::kQkv)},
-                                .positions = {input(std::int32_t{}, Operands::kPositions)},
-                                .slots = {input(std::int32_t{}, Operands::kSlots)},
-                                .inv_freq = {input(float{}, Operands::kInvFreq)},
-                                .q_norm = {input(W{}, Operands::kQNorm)},
-                                .k_norm = {input(W{}, Operands::kKNorm)},
-                                .q = {output(Operands::kQ)},
-                                .k = {output(Operands::kK)},
-                                .v = {output(Operands::kV)},
-                                .schedule = s,
-                                .pool_rows = options.pool_rows == 0 ? s.rows : options.pool_rows,
-                                .num_blocks = num_blocks,
-                                .attention_factor = options.attention_factor,
-                                .eps = options.eps});
+  return to_bytes(RopeKvArgs<W, T>{.qkv = {input(float{}, Operands::kQkv)},
+                                   .positions = {input(std::int32_t{}, Operands::kPositions)},
+                                   .slots = {input(std::int32_t{}, Operands::kSlots)},
+                                   .inv_freq = {input(float{}, Operands::kInvFreq)},
+                                   .q_norm = {input(W{}, Operands::kQNorm)},
+                                   .k_norm = {input(W{}, Operands::kKNorm)},
+                                   .q = {output(Operands::kQ)},
+                                   .k = {output(Operands::kK)},
+                                   .v = {output(Operands::kV)},
+                                   .schedule = s,
+                                   .pool_rows = options.pool_rows == 0 ? s.rows : options.pool_rows,
+                                   .num_works = s.num_works(),
+                                   .num_blocks = num_blocks,
+                                   .attention_factor = options.attention_factor,
+                                   .eps = options.eps});
+}
+
+template <class T>
+std::vector<std::byte> args_of(DType weight, const RopeKvOptions& options, const RopeKvSchedule& s,
+                               std::int64_t num_blocks, const Addresses& at) {
+  if (weight == DType::kF16) return args_of<Float16, T>(options, s, num_blocks, at);
+  if (weight == DType::kBF16) return args_of<BFloat16, T>(options, s, num_blocks, at);
+  return args_of<float, T>(options, s, num_blocks, at);
 }
 
 /// A whole tile costs `ticks`, a ragged one in proportion.
@@ -190,8 +203,8 @@ Cost cost_of(const RopeKvSchedule& s, double ticks) {
 
 }  // namespace
 
-std::string rope_kv_kernel_name(DType weight) {
-  return std::string("rope_kv.") + name_of(weight);
+std::string rope_kv_kernel_name(DType weight, DType result) {
+  return std::string("rope_kv.") + name_of(weight) + "." + name_of(result);
 }
 
 NodeSpec rope_kv(const TensorTable& tensors, const RopeKvOptions& options,
@@ -212,8 +225,9 @@ NodeSpec rope_kv(const TensorTable& tensors, const RopeKvOptions& options,
        "the tiles must be large enough for at most 2^31 - 1 of them", std::to_string(works));
   const DType weight =
       operands.q_norm == kNoTensor ? DType::kF32 : tensors[operands.q_norm].spec.dtype;
+  const DType result = tensors[operands.q].spec.dtype;
   NodeSpec node{.name = options.name,
-                .kernel = rope_kv_kernel_name(weight),
+                .kernel = rope_kv_kernel_name(weight, result),
                 .num_works = works,
                 .num_blocks = options.num_blocks == 0 ? works : std::min(options.num_blocks, works),
                 .order = options.order,
@@ -222,9 +236,8 @@ NodeSpec rope_kv(const TensorTable& tensors, const RopeKvOptions& options,
                 .cost = options.cost.value_or(cost_of(s, options.cost_of_tile)),
                 .edge = options.edge};
   node.make_args = [=, blocks = node.num_blocks](const Addresses& at) {
-    if (weight == DType::kF16) return args_of<Float16>(options, s, blocks, at);
-    if (weight == DType::kBF16) return args_of<BFloat16>(options, s, blocks, at);
-    return args_of<float>(options, s, blocks, at);
+    return result == DType::kBF16 ? args_of<BFloat16>(weight, options, s, blocks, at)
+                                  : args_of<float>(weight, options, s, blocks, at);
   };
   return node;
 }

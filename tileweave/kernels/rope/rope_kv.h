@@ -1,10 +1,10 @@
 // RoPE with KV write: rotates query and key heads and writes this step's keys and values.
 //
-// qkv (T, (heads + 2 kv_heads) head_dim), q (T, heads head_dim), k_step and v_step (T, kv_heads
-// head_dim), f32; positions, slots (T) i32 and inv_freq (head_dim / 2) f32 constants. Pairs (i,
-// i + head_dim / 2) turn by fp32(position) * inv_freq[i]. Row t of k_step and v_step lies at row
-// slots[t] of their address, a pool of pool_rows rows; a slot outside it marks padding: nothing is
-// written there, q gets zeros. With q_norm and k_norm heads pass RMSNorm first (bits of qk_norm).
+// qkv (T, (heads + 2 kv_heads) head_dim) f32; q (T, heads head_dim), k_step and v_step (T, kv_heads
+// head_dim) f32, on a GPU bf16; positions, slots (T) i32 and inv_freq (head_dim / 2) f32 constants.
+// Pairs (i, i + head_dim / 2) turn by fp32(position) * inv_freq[i]. Row t of k_step and v_step lies
+// at row slots[t] of their address, a pool of pool_rows rows; a slot outside it marks padding: no
+// keys or values, zeros in q. With q_norm and k_norm heads pass RMSNorm first (bits of qk_norm).
 // Kernel tiles of work {m, g}, g: tile_kv_heads key heads and the query heads that share them:
 //   qkv     slot 0  (tile_m, unit head_dim), several; unit = gcd(tile_kv_heads, kv_heads)
 //   q       slot 1  {m, g}: (tile_m, query heads of the group head_dim)
@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 
-#include "tileweave/core/error.h"
 #include "tileweave/plan/node.h"
 #include "tileweave/runtime/device.h"
 #include "tileweave/runtime/kernel_library.h"
@@ -52,11 +51,11 @@ NodeSpec rope_kv(const TensorTable& tensors, const RopeKvOptions& options,
                  const RopeKvTensors& operands);
 
 void add_rope_cpu(KernelLibrary& kernels);
+/// Results in bf16, no f16 weights. In builds without CUDA: throws Error saying so.
+void add_rope_cuda(KernelLibrary& kernels);
 
 inline void add_rope(Device& device) {
-  require(device.name() == "cpu", "add the rope operator", "the cpu device",
-          "`" + device.name() + "`: the rope operator has no CUDA implementation yet");
-  add_rope_cpu(device.kernels());
+  device.name() == "cuda" ? add_rope_cuda(device.kernels()) : add_rope_cpu(device.kernels());
 }
 
 }  // namespace tileweave

@@ -88,22 +88,22 @@ struct RopeKvSchedule {
   }
 };
 
-/// W: element type of the QK-norm weights; float, and null, without it.
-template <class W>
+/// W: element type of the QK-norm weights; float, and null, without it. T: of the results.
+template <class W, class T>
 struct RopeKvArgs {
   Produced<float> qkv;
   Stable<std::int32_t> positions, slots;
   Stable<float> inv_freq;
   Stable<W> q_norm, k_norm;
-  Output<float> q, k, v;
+  Output<T> q, k, v;
   RopeKvSchedule schedule;
   std::int64_t pool_rows;
-  std::int64_t num_blocks;
+  std::int64_t num_works, num_blocks;
   float attention_factor;
   float eps;
 };
 
-/// "rope_kv.bf16": element type of the QK-norm weights; f32 without it.
-std::string rope_kv_kernel_name(DType weight);
+/// "rope_kv.bf16.f32": element types of the QK-norm weights (f32 without it) and of the results.
+std::string rope_kv_kernel_name(DType weight, DType result);
 
 }  // namespace tileweave

@@ -36,7 +36,7 @@ class RopeKvBlock {
  public:
   using Sync = SyncCta<AtomicsCpu, Operands::kSyncSlots>;
 
-  RopeKvBlock(const RopeKvArgs<W>& args, Sync& sync, AccessChecker* checker)
+  RopeKvBlock(const RopeKvArgs<W, float>& args, Sync& sync, AccessChecker* checker)
       : args_(args),
         s_(args.schedule),
         sync_(sync),
@@ -142,7 +142,7 @@ class RopeKvBlock {
     (from, cosines_.data() + in_tile * half_, sines_.data() + in_tile * half_, to, half_);
   }
 
-  const RopeKvArgs<W>& args_;
+  const RopeKvArgs<W, float>& args_;
   const RopeKvSchedule& s_;
   Sync& sync_;
   AccessChecker* checker_;
@@ -159,7 +159,7 @@ class RopeKvBlock {
 
 template <class W>
 void rope_kv_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* context_bytes) {
-  const auto& args = *reinterpret_cast<const RopeKvArgs<W>*>(arg_bytes);
+  const auto& args = *reinterpret_cast<const RopeKvArgs<W, float>*>(arg_bytes);
   const auto& context = *reinterpret_cast<const SyncContext<Operands::kSyncSlots>*>(context_bytes);
   SyncCta<AtomicsCpu, Operands::kSyncSlots> sync(context, AtomicsCpu(lane));
   if (!sync.begin_cta()) return;
@@ -174,7 +174,7 @@ void rope_kv_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* con
 
 template <class W>
 void add(KernelLibrary& kernels) {
-  kernels.add({.name = rope_kv_kernel_name(kDTypeOf<W>),
+  kernels.add({.name = rope_kv_kernel_name(kDTypeOf<W>, DType::kF32),
                .num_sync_slots = Operands::kSyncSlots,
                .cpu = rope_kv_cpu<W>});
 }
