@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <memory>
 #include <vector>
 
+#include "cli/bench_decode_gpu.h"
 #include "cli/command_line.h"
 #include "cli/hop_report.h"
 #include "cli/open_model.h"
@@ -19,13 +22,23 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 30;
 
+constexpr std::int64_t kCpuSteps = 16;
+
+/// One shape on the CPU.
+struct CpuCase {
+  ModelChoice choice;
+  std::int64_t batch = 1;
+  std::int64_t context = 1;
+  std::int64_t steps = kCpuSteps;
+};
+
 /// One way of running the model, with sequences that stand at the context asked for.
 class Arm {
  public:
-  Arm(const BenchDecodeOptions& options, Mode mode, std::ostream& err) : options_(options) {
+  Arm(const CpuCase& options, Mode mode, std::ostream& err) : options_(options) {
     ModelChoice choice = options.choice;
     choice.mode = mode;
-    const std::int64_t tokens = options.context + options.new_tokens;
+    const std::int64_t tokens = options.context + options.steps;
     model_ = load_model(choice, read_description(choice.model),
                         {.max_tokens = tokens, .cache_tokens = options.batch * (tokens + 16)}, err);
     const std::int64_t vocabulary = model_.description.config.vocab_size;
@@ -48,28 +61,84 @@ class Arm {
   double measure() {
     for (const auto sequence : sequences_) model_.decoder->truncate(sequence, options_.context);
     const auto start = std::chrono::steady_clock::now();
-    for (std::int64_t i = 0; i < options_.new_tokens; ++i) {
+    for (std::int64_t i = 0; i < options_.steps; ++i) {
       next_ = decode_step(*model_.decoder, sequences_, next_);
     }
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    return spent.count() / static_cast<double>(options_.new_tokens);
+    return spent.count() / static_cast<double>(options_.steps);
   }
 
   const LoadedModel& model() const { return model_; }
 
  private:
-  const BenchDecodeOptions& options_;
+  const CpuCase& options_;
   LoadedModel model_;
   std::vector<KvCache::SequenceId> sequences_;
   std::vector<std::int32_t> next_;
 };
 
+/// Whether a GPU runs the model.
+bool on_gpu(const ModelChoice& choice) {
+  return choice.device.empty() ? cuda_usable() : choice.device == "cuda";
+}
+
 }  // namespace
 
-int bench_decode(const BenchDecodeOptions& options, std::ostream& out, std::ostream& err) {
+std::vector<std::int64_t> parse_counts(const std::string& text, std::int64_t most) {
+  std::vector<std::int64_t> counts;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    std::int64_t count = 0;
+    const auto [next, error] = std::from_chars(at, end, count);
+    if (error != std::errc() || count < 1 || count > most || (next != end && *next != ',')) {
+      throw Error("read a list of numbers", fmt::format("numbers from 1 to {} as in 1,2,4", most),
+                  "`" + text + "`");
+    }
+    counts.push_back(count);
+    if (next == end) return counts;
+    at = next + 1;
+  }
+}
+
+std::vector<Granularity> parse_granularities(const std::string& text) {
+  std::vector<Granularity> found;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, comma - at);
+    if (word == name_of(Granularity::kOps)) {
+      found.push_back(Granularity::kOps);
+    } else if (word == name_of(Granularity::kStages)) {
+      found.push_back(Granularity::kStages);
+    } else {
+      throw Error("read granularities", "`ops`, `stages` or both as in ops,stages",
+                  "`" + text + "`");
+    }
+    if (comma == text.size()) return found;
+    at = comma + 1;
+  }
+}
+
+int bench_decode(const BenchDecodeOptions& asked, std::ostream& out, std::ostream& err) {
   require(
-      options.batch >= 1 && options.context >= 1 && options.new_tokens >= 1 && options.repeat >= 1,
-      "measure decoding", "a batch, context, number of tokens and repeats of at least 1");
+      !asked.batches.empty() && !asked.contexts.empty() && asked.steps >= 0 && asked.repeat >= 1,
+      "measure decoding", "a batch, context, number of steps and repeats of at least 1");
+  if (on_gpu(asked.choice)) {
+    return bench_decode_gpu(asked, read_description(asked.choice.model), out, err);
+  }
+  require(
+      asked.batches.size() == 1 && asked.contexts.size() == 1 && asked.granularities.size() <= 1 &&
+          asked.knobs.empty() && asked.serial_knobs.empty() && asked.json_file.empty() &&
+          asked.tile_arm == TileArm::kNo,
+      "measure decoding",
+      "one batch, context and granularity on the CPU, and no --knobs, --serial-knobs, --tile or "
+      "--json-file");
+  CpuCase options{.choice = asked.choice,
+                  .batch = asked.batches[0],
+                  .context = asked.contexts[0],
+                  .steps = asked.steps == 0 ? kCpuSteps : asked.steps};
+  if (!asked.granularities.empty()) options.choice.granularity = asked.granularities[0];
   Arm serial(options, Mode::kSerial, err);
   Arm overlap(options, Mode::kOverlap, err);
   const LoadedModel& model = overlap.model();
@@ -78,11 +147,11 @@ int bench_decode(const BenchDecodeOptions& options, std::ostream& out, std::ostr
   std::vector<double> serial_seconds, overlap_seconds, rates;
   {
     ProgressBar bar(err, "measuring");
-    for (std::int64_t i = 0; i < options.repeat; ++i) {
+    for (std::int64_t i = 0; i < asked.repeat; ++i) {
       serial_seconds.push_back(serial.measure());
       overlap_seconds.push_back(overlap.measure());
       rates.push_back(memory.measure());
-      bar.update(static_cast<std::size_t>(i + 1), static_cast<std::size_t>(options.repeat));
+      bar.update(static_cast<std::size_t>(i + 1), static_cast<std::size_t>(asked.repeat));
     }
   }
   const double rate = median(rates);
@@ -94,7 +163,7 @@ int bench_decode(const BenchDecodeOptions& options, std::ostream& out, std::ostr
   };
   const Row rows[] = {{"serial", median(serial_seconds)}, {"overlap", median(overlap_seconds)}};
   const auto batch = static_cast<double>(options.batch);
-  if (options.form == OutputForm::kJson) {
+  if (asked.form == OutputForm::kJson) {
     Json arms = Json::array();
     for (const Row& row : rows) {
       arms.push_back({{"mode", row.mode},
@@ -129,7 +198,7 @@ int bench_decode(const BenchDecodeOptions& options, std::ostream& out, std::ostr
                        batch / row.seconds, 100 / row.seconds / ceiling);
   }
   out << fmt::format("overlap runs at {:.2f} times the speed of serial (medians of {})\n",
-                     rows[0].seconds / rows[1].seconds, options.repeat);
+                     rows[0].seconds / rows[1].seconds, asked.repeat);
   return kSuccess;
 }
 

@@ -1,23 +1,42 @@
-// `tileweave bench decode`: tokens per second of a model, `serial` against `overlap`, in turn.
+// `tileweave bench decode`: what a decode step takes, `serial` against overlapped.
+//
+// On the CPU: tokens per second of one shape. On a GPU: a table over granularities, batches and
+// contexts (bench_decode_gpu.cpp).
 #pragma once
 
 #include <cstdint>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "cli/model_choice.h"
 #include "cli/output_form.h"
 
 namespace tileweave::cli {
 
+/// Whether the arm `tile` (every edge a tile edge) is measured as well.
+enum class TileArm : std::uint8_t { kNo, kYes };
+
 struct BenchDecodeOptions {
-  ModelChoice choice;  // its mode is not used: both are measured
-  std::int64_t batch = 1;
-  std::int64_t context = 128;    // tokens before the first measured step
-  std::int64_t new_tokens = 16;  // per measurement
-  std::int64_t repeat = 10;      // measurements of each arm
+  ModelChoice choice;  // its mode and granularity are not used
+  std::vector<std::int64_t> batches = {1};
+  std::vector<std::int64_t> contexts = {128};   // tokens before the first measured step
+  std::vector<Granularity> granularities = {};  // none: ops on the CPU, both on a GPU
+  std::int64_t steps = 0;                       // per measurement; 0: 16 on the CPU, 64 on a GPU
+  std::int64_t repeat = 10;                     // measurements of each arm
+  // On a GPU:
+  std::string knobs = {};         // file; empty: default_knobs
+  std::string serial_knobs = {};  // of the arm `serial`; empty: as the others
+  std::string json_file = {};
+  TileArm tile_arm = TileArm::kNo;
   OutputForm form = OutputForm::kTable;
 };
 
 int bench_decode(const BenchDecodeOptions& options, std::ostream& out, std::ostream& err);
+
+/// "1,2,4"; throws Error naming what is no number from 1 to `most`.
+std::vector<std::int64_t> parse_counts(const std::string& text, std::int64_t most);
+/// "ops,stages".
+std::vector<Granularity> parse_granularities(const std::string& text);
 
 }  // namespace tileweave::cli

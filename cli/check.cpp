@@ -30,20 +30,28 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
   const std::int64_t rows = bucket_of(std::max(options.rows, options.batch));
   const StepShape shape{.rows = rows,
                         .sequences = bucket_of(options.batch),
-                        .outputs = options.rows == 0 ? rows : bucket_of(options.batch)};
+                        .outputs = options.rows == 0 ? rows : bucket_of(options.batch),
+                        .decode = options.rows == 0};
   const std::unique_ptr<Device> device = open_model_device(options.choice, err);
   const DecoderOptions limits = resolved(
       {.max_tokens = std::min<std::int64_t>(config.max_position_embeddings, rows)}, config);
-  const KvCache cache(*device, cache_shape(limits, config));
-  const ModelWeights weights = described_weights(config, config.dtype.value_or(DType::kBF16));
+  const NumericForm form = numeric_form(device->name());
+  const Granularity granularity = options.choice.granularity;
+  const KvCache cache(*device, cache_shape(limits, config, form));
+  const ModelWeights weights = described_weights(config, config.dtype.value_or(DType::kBF16),
+                                                 weight_form(form, granularity));
+  const StepKnobs knobs = form.data_tiles == DataTiles::kFine
+                              ? StepKnobs{}
+                              : default_knobs(config, rows, device->limits().num_sms);
   StepBuilder builder({.config = &config,
                        .weights = &weights,
                        .cache = &cache,
                        .max_pages = cache.shape().num_pages,
                        .num_sms = device->limits().num_sms,
                        .num_streams = options.choice.num_streams,
-                       .granularity = options.choice.granularity},
-                      shape);
+                       .granularity = granularity,
+                       .form = form},
+                      shape, knobs);
   dense_step(builder);
   const Verdict verdict = verify(builder.plan(), {.device = device->limits()});
   std::map<std::string, std::int64_t> kinds;

@@ -8,6 +8,7 @@
 #include "cli/cuda_words.h"
 #include "tileweave/runtime/cuda/bench_sync.h"
 #include "tileweave/runtime/cuda/probe.h"
+#include "tileweave/runtime/cuda/run_timer.h"
 #include "tileweave/runtime/device.h"
 
 namespace tileweave::cli {
@@ -45,6 +46,19 @@ HopReport measure_cuda_hops(const BenchSyncOptions& options) {
   return in_words(measure_hops({.num_nodes = options.hops,
                                 .repeats = options.repeat,
                                 .num_blocks = std::min(sms, kHopBlocks)}));
+}
+
+CudaReadRate measure_cuda_read_rate() {
+  const ReadRateReport report = measure_read_rate();
+  CudaReadRate rate{.bytes = report.bytes, .rows = {}, .best = report.best()};
+  for (const ReadRateResult& result : report.results) {
+    rate.rows.push_back({result.blocks, result.bytes_per_second});
+  }
+  return rate;
+}
+
+double seconds_on_gpu(Program& program, const std::function<void()>& enqueue) {
+  return RunTimer().seconds(program, enqueue);
 }
 
 }  // namespace tileweave::cli

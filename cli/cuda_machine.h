@@ -5,7 +5,9 @@
 // throw Error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "cli/findings.h"
 #include "cli/hop_report.h"
 #include "tileweave/runtime/launch_order_record.h"
+#include "tileweave/runtime/program.h"
 
 namespace tileweave::cli {
 
@@ -35,5 +38,21 @@ CudaInspection inspect_cuda();
 /// All edge kinds in one CUDA graph each, 132 blocks of 256 threads or one a SM where there are
 /// fewer.
 HopReport measure_cuda_hops(const BenchSyncOptions& options);
+
+/// What a bare read reaches, for several numbers of blocks.
+struct CudaReadRate {
+  struct Row {
+    std::int64_t blocks = 0;
+    double bytes_per_second = 0;
+  };
+  std::size_t bytes = 0;  // of one read
+  std::vector<Row> rows;
+  double best = 0;  // bytes per second
+};
+
+CudaReadRate measure_cuda_read_rate();
+
+/// Seconds on the GPU of what `enqueue` puts behind the program's runs so far.
+double seconds_on_gpu(Program& program, const std::function<void()>& enqueue);
 
 }  // namespace tileweave::cli

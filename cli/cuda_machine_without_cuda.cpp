@@ -24,4 +24,12 @@ HopReport measure_cuda_hops(const BenchSyncOptions& /*options*/) {
   throw Error("measure hops on a GPU", kReason);
 }
 
+CudaReadRate measure_cuda_read_rate() {
+  throw Error("measure the read rate of a GPU", kReason);
+}
+
+double seconds_on_gpu(Program& /*program*/, const std::function<void()>& /*enqueue*/) {
+  throw Error("measure on a GPU", kReason);
+}
+
 }  // namespace tileweave::cli

@@ -25,7 +25,7 @@ namespace tileweave::cli {
 namespace {
 
 constexpr const char* kModelHelp =
-    "Directory of a Hugging Face model, or org/name in the Hugging Face cache";
+    "Directory of a Hugging Face model, or org/name in the Hugging Face cache, or a preset";
 
 void add_model(CLI::App* verb, std::string& model) {
   verb->add_option("--model", model, kModelHelp)->required()->type_name("DIR");
@@ -344,27 +344,58 @@ void add_trace(VerbHost& host) {
 }
 
 constexpr const char* kBenchDecodeHelp = R"(
-Steps of `serial` and `overlap` alternate with a read of 1 GiB by as many threads, which is the
-ceiling: a step reads all weights once.
+On the CPU, steps of `serial` and `overlap` alternate with a read of 1 GiB by as many threads, which
+is the ceiling: a step reads all weights once. On a GPU, a table over all that the lists name, with
+the arms `serial`, `pdl` (every edge programmatic), `overlap` (what the plan says) and, with --tile,
+`tile`, beside the streaming rate of a kernel that only reads. Presets have random weights.
 
 Examples:
   tileweave bench decode --model DIR
-  tileweave bench decode --model DIR --batch 8 --granularity stages --json)";
+  tileweave bench decode --model DIR --batch 8 --granularity stages --json
+  tileweave bench decode --device cuda --model llama-3.2-1b --batch 1,8 --context 128,1024)";
 
 void add_bench_decode(VerbHost& host) {
   auto options = std::make_shared<BenchDecodeOptions>();
   CLI::App* bench = host.app().get_subcommand("bench");
-  CLI::App* verb = bench->add_subcommand("decode", "Tokens per second, serial against overlap");
+  CLI::App* verb = bench->add_subcommand("decode", "Time of a decode step, serial and overlapped");
   verb->footer(kBenchDecodeHelp);
   add_choice(verb, options->choice);
   verb->remove_option(verb->get_option("--mode"));
-  add_integer(verb, "--batch", options->batch, std::int64_t{1}, std::int64_t{128}, "Sequences");
-  add_integer(verb, "--context", options->context, std::int64_t{1}, kMostTokens,
-              "Tokens before the first measured step");
-  add_integer(verb, "--new-tokens", options->new_tokens, std::int64_t{1}, kMostTokens,
-              "Steps of a measurement");
+  verb->remove_option(verb->get_option("--granularity"));
+  const auto add_list = [&](const char* name, auto read, const char* usual, const char* help) {
+    verb->add_option_function<std::string>(
+            name,
+            [read](const std::string& text) {
+              of_arguments("tileweave bench decode", [&] { read(text); });
+            },
+            help)
+        ->type_name("LIST")
+        ->default_str(usual);
+  };
+  add_list(
+      "--batch", [options](const std::string& text) { options->batches = parse_counts(text, 128); },
+      "1", "Sequences");
+  add_list(
+      "--context",
+      [options](const std::string& text) { options->contexts = parse_counts(text, kMostTokens); },
+      "128", "Tokens before the first measured step");
+  add_list(
+      "--granularity",
+      [options](const std::string& text) { options->granularities = parse_granularities(text); },
+      "", "ops, stages or both; unless given, ops on the CPU and both on a GPU");
+  add_integer(verb, "--steps,--new-tokens", options->steps, std::int64_t{1}, kMostTokens,
+              "Steps of a measurement; unless given, 16 on the CPU and 64 on a GPU")
+      ->default_str("");
   add_integer(verb, "--repeat", options->repeat, std::int64_t{1}, kMostTokens,
-              "Measurements of each mode");
+              "Measurements of each arm");
+  verb->add_option("--knobs", options->knobs, "Knobs of the plan, on a GPU")->type_name("FILE");
+  verb->add_option("--serial-knobs", options->serial_knobs, "Those of the arm `serial`")
+      ->type_name("FILE");
+  verb->add_option("--json-file", options->json_file, "File for the numbers, on a GPU")
+      ->type_name("FILE");
+  verb->add_flag_callback(
+      "--tile", [options] { options->tile_arm = TileArm::kYes; },
+      "Also with every edge a tile edge, on a GPU");
   host.add_json(verb);
   host.prepare(verb, [&host, options] {
     options->form = host.form();

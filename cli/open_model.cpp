@@ -11,10 +11,20 @@
 #include "tileweave/core/error.h"
 #include "tileweave/models/checkpoint/model_directory.h"
 #include "tileweave/models/dense_model.h"
+#include "tileweave/models/presets.h"
 
 namespace tileweave::cli {
+namespace {
+
+constexpr std::uint64_t kPresetSeed = 1;
+
+}  // namespace
 
 ModelDescription read_description(const std::string& model) {
+  if (const std::optional<ModelConfig> preset = preset_config(model);
+      preset && !std::filesystem::exists(model)) {
+    return {.directory = model, .weights = WeightSource::kRandom, .config = *preset};
+  }
   ModelDescription description{.directory = resolve_model(model)};
   const std::filesystem::path folder(description.directory);
   description.config = read_config((folder / "config.json").string());
@@ -54,17 +64,25 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   options.run.submit = choice.submit;
   options.granularity = choice.granularity;
   options.num_streams = choice.num_streams;
-  options = resolved(options, model.description.config);
-  const Checkpoint checkpoint = Checkpoint::open(model.description.directory);
+  const ModelConfig& config = model.description.config;
+  resolved(options, config);  // what is wrong with the limits, before files are read
+  std::optional<Checkpoint> checkpoint;
+  if (model.description.weights == WeightSource::kFiles) {
+    checkpoint = Checkpoint::open(model.description.directory);
+  }
   model.device = open_model_device(choice, err);
+  std::string note;
   {
     ProgressBar bar(err, "loading");
+    const auto progress = [&](std::size_t done, std::size_t in_all) { bar.update(done, in_all); };
     ModelWeights weights =
-        load_weights(*model.device, checkpoint, model.description.config,
-                     [&](std::size_t done, std::size_t in_all) { bar.update(done, in_all); });
-    model.decoder = std::make_unique<Decoder>(*model.device, model.description.config,
-                                              std::move(weights), options);
+        checkpoint
+            ? load_weights(*model.device, *checkpoint, config, progress, options.granularity)
+            : random_weights(*model.device, config, kPresetSeed, options.granularity, progress);
+    note = weights.note;
+    model.decoder = std::make_unique<Decoder>(*model.device, config, std::move(weights), options);
   }
+  if (!note.empty()) err << fmt::format("tileweave: note: {}\n", note);
   model.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return model;

@@ -18,13 +18,17 @@
 
 namespace tileweave::cli {
 
+/// Where a model's numbers come from.
+enum class WeightSource : std::uint8_t { kFiles, kRandom };
+
 struct ModelDescription {
-  std::string directory;
+  std::string directory;  // or the name of a preset
+  WeightSource weights = WeightSource::kFiles;
   ModelConfig config = {};
   GenerationConfig generation = {};
 };
 
-/// Reads config.json and generation_config.json.
+/// Reads config.json and generation_config.json, or takes a preset's configuration.
 ModelDescription read_description(const std::string& model);
 
 /// The tokenizer of a directory; throws Error when there is none.

@@ -79,6 +79,13 @@ class Decoder {
   }
   std::int64_t length(KvCache::SequenceId sequence) const { return cache_.length(sequence); }
 
+  // For what runs steps of its own over this decoder's weights and cache (DecodeLoop).
+  Device& device() { return device_; }
+  KvCache& cache() { return cache_; }
+  const StepContext& context() const { return context_; }
+  /// What options().knobs says, or the defaults for the shape.
+  StepKnobs knobs_of(const StepShape& shape) const;
+
   /// Throws Error, naming it, for an id that is not in the vocabulary, a sequence that gets too
   /// long, too many rows, or a run that failed.
   StepResult step(const StepRequest& request);
@@ -98,7 +105,6 @@ class Decoder {
   Step& step_of(const StepShape& shape);
   void check(const StepRequest& request) const;
   StepShape shape_of(const StepRequest& request) const;
-  StepKnobs knobs_of(const StepShape& shape) const;
   void write_inputs(Step& step, const StepShape& shape, const StepRequest& request);
   StepResult read_outputs(Step& step, std::size_t count) const;
 

@@ -11,6 +11,7 @@
 
 #include "tileweave/core/dtype.h"
 #include "tileweave/kernels/gemm/packed_weights.h"
+#include "tileweave/kernels/gemm/skinny_gemm.h"
 #include "tileweave/models/step_shape.h"
 
 namespace tileweave {
@@ -29,17 +30,14 @@ struct NumericForm {
   std::int64_t row_limit = 0;    // that no step may pass; 0: none
 };
 
-/// Of a step on packed weights: a block of skinny_gemm keeps 2 048 columns of all rows of x.
-inline constexpr std::int64_t kPackedMostRows = 32;
-
 inline NumericForm numeric_form(const std::string& device_name) {
   if (device_name != "cuda") return {};
   return {.operand = DType::kBF16,
           .cache = DType::kBF16,
           .matrices = MatrixLayout::kPacked,
           .data_tiles = DataTiles::kWhole,
-          .most_rows = kPackedMostRows,
-          .row_limit = kPackedMostRows};
+          .most_rows = kSkinnyMostRows,
+          .row_limit = kSkinnyMostRows};
 }
 
 /// Strips of gate and up by turns where one kernel multiplies both halves.

@@ -60,6 +60,7 @@ struct StepInputs {
 struct StepOutputs {
   TensorId next_ids = kNoTensor;  // (L) i32
   TensorId logits = kNoTensor;    // (L, V) f32
+  TensorId scores = kNoTensor;    // (L, V) f32, the logits that next_ids were drawn from
 };
 
 /// Keys and values of one layer: all rows, and this step's.

@@ -155,6 +155,7 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
                                 .head_dim = head_dim,
                                 .page_size = b.context().cache->shape().page_size,
                                 .tile_m = b.tile_m(),
+                                .num_splits = b.knobs(StepOp::kAttention).splits,
                                 .num_blocks = b.num_blocks(),
                                 .edge = b.edge(StepOp::kAttention)},
                                {.q = q,
@@ -219,7 +220,7 @@ StepOutputs head(StepBuilder& b, ResidualStream& stream) {
     linear(b, lm_head);
     return {.logits = lm_head.y};
   }
-  const TensorId logits = b.value("logits", shape.outputs, vocab);
+  const TensorId logits = b.output("logits", {shape.outputs, vocab}, DType::kF32);
   b.tile(logits, StepOp::kHead, b.tile_n(vocab));  // + alloc
   lm_head.y = logits;
   linear(b, lm_head);
@@ -229,7 +230,7 @@ StepOutputs head(StepBuilder& b, ResidualStream& stream) {
         b.tensors(),
         {.tile_n = b.tile_n(vocab), .num_blocks = b.num_blocks(), .edge = b.edge(StepOp::kDraw)},
         logits, next));
-    return {.next_ids = next};
+    return {.next_ids = next, .scores = logits};
   }
   const StepInputs& in = b.inputs();
   b.plan().add(sample(b.tensors(), {.num_blocks = b.num_blocks(), .edge = b.edge(StepOp::kDraw)},
@@ -244,7 +245,7 @@ StepOutputs head(StepBuilder& b, ResidualStream& stream) {
                        .history = in.history,
                        .history_length = in.history_length,
                        .ids = next}));
-  return {.next_ids = next};
+  return {.next_ids = next, .scores = logits};
 }
 
 }  // namespace tileweave

@@ -1,0 +1,328 @@
+#include "cli/bench_decode_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/command_line.h"
+#include "cli/cuda_machine.h"
+#include "cli/hop_report.h"
+#include "cli/progress_bar.h"
+#include "cli/version.h"
+#include "tileweave/core/atomic_file.h"
+#include "tileweave/core/error.h"
+#include "tileweave/models/decode_loop.h"
+#include "tileweave/models/random_fill.h"
+#include "tileweave/trace/exposed_time.h"
+
+namespace tileweave::cli {
+namespace {
+
+constexpr const char* kBench = "measure decoding";
+constexpr std::int64_t kPage = 16;
+constexpr std::int64_t kGpuSteps = 64;
+constexpr float kCacheSpread = 1;
+
+struct ArmSpec {
+  const char* name;
+  Mode mode;
+  StepKnobs knobs;
+};
+
+/// One way of running the step, with a plan of its own.
+struct Arm {
+  const char* name = nullptr;
+  StepKnobs knobs;
+  std::unique_ptr<DecodeLoop> loop = nullptr;
+  std::vector<double> seconds = {};  // per step
+  std::vector<std::int32_t> ids = {};
+  std::vector<std::uint32_t> scores = {};  // bits of the last step's logits
+};
+
+struct Case {
+  Granularity granularity = Granularity::kOps;
+  std::int64_t batch = 1;
+  std::int64_t context = 1;
+};
+
+std::vector<ArmSpec> arms_of(const BenchDecodeOptions& options, const StepKnobs& knobs,
+                             std::int32_t streams) {
+  const StepKnobs serial = options.serial_knobs.empty() ? knobs : read_knobs(options.serial_knobs);
+  StepKnobs pdl = with_edges(knobs, {.kind = EdgeKind::kProgrammatic});
+  pdl.num_streams = 1;
+  std::vector<ArmSpec> arms = {{"serial", Mode::kSerial, serial},
+                               {"pdl", Mode::kOverlap, pdl},
+                               {"overlap", Mode::kOverlap, knobs}};
+  if (options.tile_arm == TileArm::kYes) {
+    StepKnobs tile =
+        with_edges(knobs, {.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion});
+    tile.num_streams = std::max(2, streams);
+    arms.push_back({"tile", Mode::kOverlap, tile});
+  }
+  return arms;
+}
+
+/// Measures all cases of one granularity on one loaded model.
+class Bench {
+ public:
+  Bench(const BenchDecodeOptions& options, LoadedModel& model, double rate)
+      : options_(options), model_(model), rate_(rate) {
+    // Random numbers all over the pools, so that attention reads what it would read.
+    Decoder& decoder = *model_.decoder;
+    const KvCache& cache = decoder.cache();
+    const auto count = static_cast<std::int64_t>(bytes_of(cache.shape()) / sizeof(BFloat16));
+    fill_random_on(decoder.device(), static_cast<BFloat16*>(cache.keys(0)),
+                   {.seed = 7, .count = count, .spread = kCacheSpread});
+  }
+
+  Json measure(const Case& which, std::string& table) {
+    Decoder& decoder = *model_.decoder;
+    const std::vector<KvCache::SequenceId> sequences = claim(which);
+    std::vector<std::int32_t> first;
+    for (std::int64_t s = 0; s < which.batch; ++s) {
+      first.push_back(static_cast<std::int32_t>((s * 7919 + 1) % decoder.config().vocab_size));
+    }
+    const StepKnobs knobs = knobs_of(which);
+    std::vector<Arm> arms;
+    for (const ArmSpec& spec : arms_of(options_, knobs, options_.choice.num_streams)) {
+      arms.push_back({.name = spec.name,
+                      .knobs = spec.knobs,
+                      .loop = make_loop(sequences, spec.mode, spec.knobs, Tracing::kOff)});
+      run_once(arms.back(), first);  // warms up
+      arms.back().seconds.clear();
+      keep_results(arms.back());
+    }
+    for (std::int64_t i = 0; i < options_.repeat; ++i) {
+      for (Arm& arm : arms) run_once(arm, first);  // in turn
+    }
+    for (Arm& arm : arms) check_results(arm, arms[0]);
+    Json json = report(which, arms, table);
+    json["operators"] = operators(sequences, knobs, first, table);
+    arms.clear();
+    for (const KvCache::SequenceId sequence : sequences) decoder.remove_sequence(sequence);
+    return json;
+  }
+
+ private:
+  std::vector<KvCache::SequenceId> claim(const Case& which) {
+    std::vector<KvCache::SequenceId> sequences;
+    for (std::int64_t s = 0; s < which.batch; ++s) {
+      sequences.push_back(model_.decoder->add_sequence());
+      model_.decoder->cache().extend(sequences.back(), which.context);
+    }
+    return sequences;
+  }
+
+  StepKnobs knobs_of(const Case& which) const {
+    if (!options_.knobs.empty()) return read_knobs(options_.knobs);
+    return default_knobs(model_.decoder->config(), bucket_of(which.batch),
+                         model_.device->limits().num_sms);
+  }
+
+  std::unique_ptr<DecodeLoop> make_loop(const std::vector<KvCache::SequenceId>& sequences,
+                                        Mode mode, const StepKnobs& knobs, Tracing tracing) {
+    // The launch order is trusted for the measurement alone: a deadline would end a run in which
+    // it did not hold.
+    RunOptions run{.mode = mode,
+                   .submit = options_.choice.submit,
+                   .tracing = tracing,
+                   .launch_order = LaunchOrder::kTrusted};
+    return std::make_unique<DecodeLoop>(
+        *model_.decoder, sequences,
+        DecodeLoopOptions{.run = run, .knobs = knobs, .most_steps = options_.steps});
+  }
+
+  void run_once(Arm& arm, const std::vector<std::int32_t>& first) {
+    arm.loop->start(first);
+    const double seconds =
+        seconds_on_gpu(arm.loop->program(), [&] { arm.loop->enqueue(options_.steps); });
+    arm.seconds.push_back(seconds / static_cast<double>(options_.steps));
+    arm.loop->wait();
+    arm.loop->rewind();
+  }
+
+  static void keep_results(Arm& arm) {
+    arm.ids = arm.loop->program().read<std::int32_t>(arm.loop->outputs().next_ids);
+    arm.scores = arm.loop->program().read<std::uint32_t>(arm.loop->outputs().scores);
+  }
+
+  static void check_results(Arm& arm, const Arm& reference) {
+    const std::vector<std::int32_t> ids_before = std::move(arm.ids);
+    const std::vector<std::uint32_t> scores_before = std::move(arm.scores);
+    keep_results(arm);
+    const bool same = arm.ids == ids_before && arm.scores == scores_before &&
+                      arm.ids == reference.ids && arm.scores == reference.scores;
+    if (same) return;
+    throw Error(kBench,
+                fmt::format("the same logits, to the bit, in the arms `{}` and `{}`",
+                            reference.name, arm.name),
+                "others");
+  }
+
+  double kv_bytes(const Case& which) const {
+    const KvCacheShape& shape = model_.decoder->cache().shape();
+    const double tokens = static_cast<double>(which.context) +
+                          static_cast<double>(options_.steps + 1) / 2;  // on average
+    return tokens * static_cast<double>(which.batch) * 2.0 *
+           static_cast<double>(shape.layers * shape.row_elements) *
+           static_cast<double>(size_of(shape.dtype));
+  }
+
+  Json report(const Case& which, const std::vector<Arm>& arms, std::string& table) const {
+    const auto weights = static_cast<double>(model_.decoder->weights().bytes_per_step());
+    const double bytes = weights + kv_bytes(which);
+    const double serial = median(arms[0].seconds);
+    Json rows = Json::array();
+    for (const Arm& arm : arms) {
+      const Program& program = arm.loop->program();
+      const double seconds = median(arm.seconds);
+      const auto nodes = static_cast<double>(program.plan().nodes().size());
+      std::map<std::string, std::int64_t> edges;
+      for (const EdgeReport& edge : program.verdict().edges) ++edges[name_of(edge.kind)];
+      const double share = bytes / rate_ / seconds;
+      const double per_node = seconds / nodes * 1e6;
+      const double above = (seconds - bytes / rate_) / nodes * 1e6;
+      table += fmt::format(
+          "{:<7} {:>5} {:>8} {:<8} {:>9.4f} {:>8.3f} {:>8.1f} {:>7.3f} {:>6.0f} {:>8.2f} {:>8.2f} "
+          "{:>5}\n",
+          name_of(which.granularity), which.batch, which.context, arm.name, seconds * 1e3,
+          bytes * 1e-9, share * 100, serial / seconds, nodes, per_node, above,
+          program.verdict().num_downgrades());
+      rows.push_back(
+          {{"arm", arm.name},
+           {"ms_per_step", seconds * 1e3},
+           {"ms_lowest", *std::min_element(arm.seconds.begin(), arm.seconds.end()) * 1e3},
+           {"share_of_streaming_rate", share},
+           {"gain_over_serial", serial / seconds},
+           {"nodes", program.plan().nodes().size()},
+           {"us_per_node", per_node},
+           {"us_per_node_above_streaming", above},
+           {"edges", edges},
+           {"downgrades", program.verdict().num_downgrades()},
+           {"knobs", Json::parse(to_json(arm.knobs))}});
+    }
+    return {{"granularity", name_of(which.granularity)},
+            {"batch", which.batch},
+            {"context", which.context},
+            {"weight_bytes", weights},
+            {"kv_bytes", kv_bytes(which)},
+            {"arms", rows}};
+  }
+
+  /// A step of `overlap` by operator, in a run of its own with tracing on.
+  Json operators(const std::vector<KvCache::SequenceId>& sequences, const StepKnobs& knobs,
+                 const std::vector<std::int32_t>& first, std::string& table) {
+    const auto loop = make_loop(sequences, Mode::kOverlap, knobs, Tracing::kOn);
+    loop->start(first);
+    loop->enqueue(std::min<std::int64_t>(2, options_.steps));
+    loop->wait();
+    loop->rewind();
+    loop->program().take_trace();  // warmed up
+    loop->start(first);
+    loop->enqueue(1);
+    loop->wait();
+    const ExposedTime time = exposed_time(loop->program().take_trace());
+    loop->rewind();
+    Json json = Json::array();
+    table += fmt::format("        exposed, traced step of {:.1f} us:",
+                         static_cast<double>(time.makespan) / 1e3);
+    for (const OperatorTime& op : time.ranks.at(0).operators) {
+      table += fmt::format(" {} {:.1f}", op.op, static_cast<double>(op.exposed) / 1e3);
+      json.push_back({{"op", op.op},
+                      {"nodes", op.nodes},
+                      {"exposed_ns", op.exposed},
+                      {"waiting_ns", op.waiting},
+                      {"busy_ns", op.busy}});
+    }
+    table += "\n";
+    return json;
+  }
+
+  const BenchDecodeOptions& options_;
+  LoadedModel& model_;
+  double rate_;
+};
+
+}  // namespace
+
+int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& description,
+                     std::ostream& out, std::ostream& err) {
+  BenchDecodeOptions options = asked;
+  if (options.steps == 0) options.steps = kGpuSteps;
+  if (options.granularities.empty()) {
+    options.granularities = {Granularity::kOps, Granularity::kStages};
+  }
+  if (!options.knobs.empty()) read_knobs(options.knobs);
+  if (!options.serial_knobs.empty()) read_knobs(options.serial_knobs);
+  open_cuda_device();  // or says why there is none
+  // Before the model takes the memory.
+  const CudaReadRate rate = measure_cuda_read_rate();
+
+  const std::int64_t batch = *std::max_element(options.batches.begin(), options.batches.end());
+  const std::int64_t context = *std::max_element(options.contexts.begin(), options.contexts.end());
+  const std::int64_t tokens = context + options.steps + 1;
+  std::string table = fmt::format(
+      "{:<7} {:>5} {:>8} {:<8} {:>9} {:>8} {:>8} {:>7} {:>6} {:>8} "
+      "{:>8} {:>5}\n",
+      "", "batch", "context", "arm", "ms/step", "GB", "share %", "gain", "nodes", "us/node",
+      "above", "down");
+  Json cases = Json::array();
+  std::string machine;
+  std::int32_t num_sms = 0;
+  for (const Granularity granularity : options.granularities) {
+    ModelChoice choice = options.choice;
+    choice.device = "cuda";
+    choice.granularity = granularity;
+    LoadedModel model = load_model(choice, description,
+                                   {.page_size = kPage,
+                                    .max_tokens = tokens,
+                                    .cache_tokens = batch * (ceil_div(tokens, kPage) + 1) * kPage},
+                                   err);
+    machine = model.device->limits().name;
+    num_sms = model.device->limits().num_sms;
+    Bench bench(options, model, rate.best);
+    ProgressBar bar(err, "measuring");
+    const std::size_t all = options.batches.size() * options.contexts.size();
+    std::size_t done = 0;
+    for (const std::int64_t c : options.contexts) {
+      for (const std::int64_t b : options.batches) {
+        cases.push_back(bench.measure({granularity, b, c}, table));
+        bar.update(++done, all);
+      }
+    }
+  }
+  Json rates = Json::array();
+  for (const CudaReadRate::Row& row : rate.rows) {
+    rates.push_back({{"blocks", row.blocks}, {"bytes_per_second", row.bytes_per_second}});
+  }
+  const Json json = {{"verb", "bench decode"},
+                     {"version", kVersion},
+                     {"model", description.directory},
+                     {"device", "cuda"},
+                     {"machine", machine},
+                     {"sms", num_sms},
+                     {"submit", name_of(options.choice.submit)},
+                     {"steps", options.steps},
+                     {"repeat", options.repeat},
+                     {"streaming_rate", rate.best},
+                     {"streaming_rates", rates},
+                     {"cases", cases}};
+  if (!options.json_file.empty()) write_file_atomically(options.json_file, to_text(json));
+  if (options.form == OutputForm::kJson) {
+    out << to_text(json);
+    return kSuccess;
+  }
+  out << fmt::format(
+      "{} on {}, {} SMs; streaming rate {:.2f} TB/s; medians of {} runs of {} steps\n",
+      description.directory, machine, num_sms, rate.best * 1e-12, options.repeat, options.steps);
+  out << table;
+  out << "share: of the streaming rate, weights and keys and values read once; above: us per node "
+         "beyond it; all arms gave the same logits to the bit\n";
+  return kSuccess;
+}
+
+}  // namespace tileweave::cli

@@ -1,0 +1,111 @@
+// Plans of a GPU's numeric form, verified against the limits of an H200 where there is none.
+#include <gtest/gtest.h>
+
+#include "tileweave/core/error.h"
+#include "tileweave/models/decoder.h"
+#include "tileweave/models/dense_model.h"
+#include "tileweave/models/presets.h"
+#include "tileweave/plan/verify.h"
+
+namespace tileweave {
+namespace {
+
+struct Described {
+  Described(const std::string& name, std::int64_t layers, Granularity how) : granularity(how) {
+    config = *preset_config(name);
+    config.num_layers = layers;
+    weights = described_weights(config, DType::kBF16, weight_form(form, granularity));
+    cache = std::make_unique<KvCache>(
+        *device, cache_shape(resolved({.max_tokens = 256, .cache_tokens = 4096}, config, form),
+                             config, form));
+  }
+
+  Plan plan(const StepShape& shape, const StepKnobs& knobs) const {
+    StepBuilder builder({.config = &config,
+                         .weights = &weights,
+                         .cache = cache.get(),
+                         .max_pages = 16,
+                         .max_history = 256,
+                         .num_sms = 132,
+                         .num_streams = 3,
+                         .granularity = granularity,
+                         .form = form},
+                        shape, knobs);
+    dense_step(builder);
+    return builder.plan();
+  }
+
+  Granularity granularity;
+  NumericForm form = numeric_form("cuda");
+  std::unique_ptr<Device> device = open_cpu_device();
+  ModelConfig config;
+  ModelWeights weights;
+  std::unique_ptr<KvCache> cache;
+};
+
+struct Edges {
+  const char* name;
+  EdgePolicy edge;
+};
+
+constexpr Edges kEdges[] = {
+    {"full", {.kind = EdgeKind::kFull}},
+    {"programmatic", {.kind = EdgeKind::kProgrammatic}},
+    {"tile, none", {.kind = EdgeKind::kTile, .start = StartRule::kNone}},
+    {"tile, wait_all", {.kind = EdgeKind::kTile, .start = StartRule::kWaitAll}},
+    {"tile, launch_completion", {.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion}},
+};
+
+TEST(GpuPlan, OfEveryPresetShapeAndEdgeKindIsVerified) {
+  for (const std::string& name : preset_names()) {
+    for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
+      const Described model(name, 2, granularity);
+      for (const StepShape& shape :
+           {StepShape{.rows = 1, .sequences = 1, .outputs = 1, .decode = true},
+            StepShape{.rows = 16, .sequences = 16, .outputs = 16, .decode = true},
+            StepShape{.rows = 64, .sequences = 4, .outputs = 4},
+            StepShape{.rows = 64, .sequences = 1, .outputs = 64, .head = Head::kLogits}}) {
+        for (const Edges& edges : kEdges) {
+          SCOPED_TRACE(testing::Message() << name << ", " << name_of(granularity) << ", "
+                                          << shape.rows << " rows, " << edges.name);
+          StepKnobs knobs = with_edges({.num_streams = 3}, edges.edge);
+          const Plan plan = model.plan(shape, knobs);
+          const Verdict verdict =
+              verify(plan, {.device = h200_limits(), .launch_order = LaunchOrder::kTrusted});
+          ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
+        }
+      }
+    }
+  }
+}
+
+TEST(GpuPlan, KeepsOneKernelPerOperatorInOpsAndFewInStages) {
+  const StepShape decode{.rows = 1, .sequences = 1, .outputs = 1, .decode = true};
+  const auto nodes = [&](const char* name, Granularity granularity) {
+    const Described model(name, 4, granularity);
+    return model.plan(decode, default_knobs(model.config, 1, 132)).nodes().size();
+  };
+  EXPECT_EQ(nodes("llama-3.2-1b", Granularity::kOps), 1 + 4 * 9 + 3);
+  EXPECT_EQ(nodes("qwen3-0.6b", Granularity::kOps), 1 + 4 * 10 + 3);
+  EXPECT_EQ(nodes("qwen3-0.6b", Granularity::kStages), 1 + 4 * 5 + 2);
+}
+
+TEST(StepKnobs, GoThroughJsonUnchanged) {
+  StepKnobs knobs = default_knobs(*preset_config("qwen3-8b"), 1, 132);
+  knobs.at(StepOp::kQkv) = {
+      .edge = EdgePolicy{.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion},
+      .split_k = 2,
+      .wait_k = 512};
+  knobs.at(StepOp::kAttention).splits = 4;
+  EXPECT_EQ(parse_knobs(to_json(knobs), "knobs"), knobs);
+  EXPECT_EQ(parse_knobs("{}", "knobs"), StepKnobs{});
+  for (const char* text :
+       {"[]", R"({"stream": 1})", R"({"ops": {"gemm": {}}})",
+        R"({"ops": {"qkv": {"edge": "half"}}})", R"({"ops": {"qkv": {"split_k": -1}}})",
+        R"({"ops": {"qkv": {"depth": 1}}})"}) {
+    EXPECT_THROW(parse_knobs(text, "knobs"), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tileweave
