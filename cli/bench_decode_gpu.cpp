@@ -91,17 +91,17 @@ class Bench {
     for (const ArmSpec& spec : arms_of(options_, knobs, options_.choice.num_streams)) {
       arms.push_back({.name = spec.name,
                       .knobs = spec.knobs,
-                      .loop = make_loop(sequences, spec.mode, spec.knobs, Tracing::kOff)});
-      run_once(arms.back(), first);  // warms up
+                      .loop = make_loop(which, spec.mode, spec.knobs, Tracing::kOff)});
+      run_once(arms.back(), sequences, first);  // warms up
       arms.back().seconds.clear();
       keep_results(arms.back());
     }
     for (std::int64_t i = 0; i < options_.repeat; ++i) {
-      for (Arm& arm : arms) run_once(arm, first);  // in turn
+      for (Arm& arm : arms) run_once(arm, sequences, first);  // in turn
     }
     for (Arm& arm : arms) check_results(arm, arms[0]);
     Json json = report(which, arms, table);
-    json["operators"] = operators(sequences, knobs, first, table);
+    json["operators"] = operators(which, sequences, knobs, first, table);
     arms.clear();
     for (const KvCache::SequenceId sequence : sequences) decoder.remove_sequence(sequence);
     return json;
@@ -123,8 +123,8 @@ class Bench {
                          model_.device->limits().num_sms);
   }
 
-  std::unique_ptr<DecodeLoop> make_loop(const std::vector<KvCache::SequenceId>& sequences,
-                                        Mode mode, const StepKnobs& knobs, Tracing tracing) {
+  std::unique_ptr<DecodeLoop> make_loop(const Case& which, Mode mode, const StepKnobs& knobs,
+                                        Tracing tracing) {
     // The launch order is trusted for the measurement alone: a deadline would end a run in which
     // it did not hold.
     RunOptions run{.mode = mode,
@@ -132,30 +132,30 @@ class Bench {
                    .tracing = tracing,
                    .launch_order = LaunchOrder::kTrusted};
     return std::make_unique<DecodeLoop>(
-        *model_.decoder, sequences,
-        DecodeLoopOptions{.run = run, .knobs = knobs, .most_steps = options_.steps});
+        *model_.decoder,
+        DecodeLoopOptions{
+            .run = run, .knobs = knobs, .rows = which.batch, .ring_length = options_.steps});
   }
 
-  void run_once(Arm& arm, const std::vector<std::int32_t>& first) {
-    arm.loop->start(first);
+  void run_once(Arm& arm, const std::vector<KvCache::SequenceId>& sequences,
+                const std::vector<std::int32_t>& first) {
+    arm.loop->start(sequences, first, options_.steps);
     const double seconds =
         seconds_on_gpu(arm.loop->program(), [&] { arm.loop->enqueue(options_.steps); });
     arm.seconds.push_back(seconds / static_cast<double>(options_.steps));
-    arm.loop->wait();
-    arm.loop->rewind();
+    arm.ids = arm.loop->wait();
+    arm.loop->finish(0);
   }
 
   static void keep_results(Arm& arm) {
-    arm.ids = arm.loop->program().read<std::int32_t>(arm.loop->outputs().next_ids);
     arm.scores = arm.loop->program().read<std::uint32_t>(arm.loop->outputs().scores);
   }
 
   static void check_results(Arm& arm, const Arm& reference) {
-    const std::vector<std::int32_t> ids_before = std::move(arm.ids);
     const std::vector<std::uint32_t> scores_before = std::move(arm.scores);
     keep_results(arm);
-    const bool same = arm.ids == ids_before && arm.scores == scores_before &&
-                      arm.ids == reference.ids && arm.scores == reference.scores;
+    const bool same =
+        arm.scores == scores_before && arm.ids == reference.ids && arm.scores == reference.scores;
     if (same) return;
     throw Error(kBench,
                 fmt::format("the same logits, to the bit, in the arms `{}` and `{}`",
@@ -214,19 +214,18 @@ class Bench {
   }
 
   /// A step of `overlap` by operator, in a run of its own with tracing on.
-  Json operators(const std::vector<KvCache::SequenceId>& sequences, const StepKnobs& knobs,
-                 const std::vector<std::int32_t>& first, std::string& table) {
-    const auto loop = make_loop(sequences, Mode::kOverlap, knobs, Tracing::kOn);
-    loop->start(first);
-    loop->enqueue(std::min<std::int64_t>(2, options_.steps));
-    loop->wait();
-    loop->rewind();
-    loop->program().take_trace();  // warmed up
-    loop->start(first);
-    loop->enqueue(1);
-    loop->wait();
-    const ExposedTime time = exposed_time(loop->program().take_trace());
-    loop->rewind();
+  Json operators(const Case& which, const std::vector<KvCache::SequenceId>& sequences,
+                 const StepKnobs& knobs, const std::vector<std::int32_t>& first,
+                 std::string& table) {
+    const auto loop = make_loop(which, Mode::kOverlap, knobs, Tracing::kOn);
+    const auto run = [&](std::int64_t steps) {
+      loop->start(sequences, first, steps);
+      loop->enqueue(steps);
+      loop->finish(0);
+      return loop->program().take_trace();
+    };
+    run(std::min<std::int64_t>(2, options_.steps));  // warms up
+    const ExposedTime time = exposed_time(run(1));
     Json json = Json::array();
     table += fmt::format("        exposed, traced step of {:.1f} us:",
                          static_cast<double>(time.makespan) / 1e3);

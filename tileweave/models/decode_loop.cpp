@@ -1,10 +1,15 @@
 #include "tileweave/models/decode_loop.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tileweave/core/error.h"
+#include "tileweave/kernels/sampling/advance.h"
 #include "tileweave/models/dense_model.h"
 #include "tileweave/models/step_batch.h"
 
@@ -12,89 +17,143 @@ namespace tileweave {
 namespace {
 
 constexpr const char* kLoop = "decode in a loop";
+/// A step that takes longer is asked after: it may have failed.
+constexpr std::chrono::milliseconds kPatience{500};
 
 }  // namespace
 
-DecodeLoop::DecodeLoop(Decoder& decoder, std::vector<KvCache::SequenceId> sequences,
-                       const DecodeLoopOptions& options)
-    : decoder_(decoder), sequences_(std::move(sequences)), options_(options) {
-  const auto count = static_cast<std::int64_t>(sequences_.size());
-  require(count >= 1 && count <= decoder.options().max_rows, kLoop,
-          "at least one sequence, and no more than a step has rows", std::to_string(count));
-  require(options_.most_steps >= 1, kLoop, "at least one step",
-          std::to_string(options_.most_steps));
-  const std::int64_t rows = bucket_of(count);
+/// Tokens of the last steps and how many there were, in memory that the host reads while steps run.
+class DecodeLoop::Ring {
+ public:
+  Ring(Device& device, std::int64_t length, std::int64_t rows)
+      : device_(device),
+        length_(length),
+        rows_(rows),
+        bytes_(static_cast<std::size_t>(length * rows) * sizeof(std::int32_t)),
+        shared_(static_cast<std::byte*>(device.allocate_shared(bytes_ + kLine))),
+        step_(device, sizeof(std::uint32_t)) {
+    std::memset(shared_, 0, bytes_ + kLine);
+    device.fill(step_.at(), 0, sizeof(std::uint32_t));
+  }
+  ~Ring() { device_.release_shared(shared_); }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  std::int64_t length() const { return length_; }
+  std::int32_t* tokens() const { return reinterpret_cast<std::int32_t*>(shared_ + kLine); }
+  std::uint32_t* published() const { return reinterpret_cast<std::uint32_t*>(shared_); }
+  std::uint32_t* step() const { return reinterpret_cast<std::uint32_t*>(step_.at()); }
+
+  std::uint32_t count() const {
+    return std::atomic_ref(*published()).load(std::memory_order_acquire);
+  }
+  const std::int32_t* row(std::uint32_t step) const {
+    return tokens() + static_cast<std::int64_t>(step % static_cast<std::uint32_t>(length_)) * rows_;
+  }
+
+ private:
+  static constexpr std::size_t kLine = 128;  // the count has a line of its own
+
+  Device& device_;
+  std::int64_t length_, rows_;
+  std::size_t bytes_;
+  std::byte* shared_;
+  DeviceMemory step_;
+};
+
+DecodeLoop::DecodeLoop(Decoder& decoder, const DecodeLoopOptions& options)
+    : decoder_(decoder), options_(options) {
+  require(options_.rows >= 1 && bucket_of(options_.rows) <= decoder.options().max_rows, kLoop,
+          "at least one sequence, and no more than a step has rows", std::to_string(options_.rows));
+  require(options_.ring_length >= 1, kLoop, "room for at least one step in the ring",
+          std::to_string(options_.ring_length));
+  const std::int64_t rows = bucket_of(options_.rows);
+  // A power of two, so that counting modulo 2^32 goes on in step.
+  const std::int64_t ring_length = bucket_of(options_.ring_length);
   shape_ = {.rows = rows, .sequences = rows, .outputs = rows, .decode = true};
-  StepBuilder builder(decoder.context(), shape_, options_.knobs.value_or(decoder.knobs_of(shape_)));
+  StepBuilder builder(decoder.context(), shape_,
+                      options_.knobs ? *options_.knobs : decoder.knobs_of(shape_));
   outputs_ = dense_step(builder);
   inputs_ = builder.inputs();
+  ring_ = std::make_unique<Ring>(decoder.device(), ring_length, rows);
   program_ = std::make_unique<Program>(decoder.device(), builder.plan(), options_.run);
+  const auto at = [&](TensorId id) { return static_cast<std::int32_t*>(program_->address(id)); };
+  AdvanceArgs args;
+  args.rows = rows;
+  args.next = at(outputs_.next_ids);
+  args.ids = at(inputs_.ids);
+  args.positions = at(inputs_.positions);
+  args.past = at(inputs_.past);
+  args.slots = at(inputs_.slots);
+  args.page_table = at(inputs_.page_table);
+  args.max_pages = static_cast<std::int32_t>(decoder.context().max_pages);
+  args.page_size = static_cast<std::int32_t>(decoder.cache().shape().page_size);
+  args.tokens = ring_->tokens();
+  args.step = ring_->step();
+  args.published = ring_->published();
+  args.ring_length = static_cast<std::int32_t>(ring_length);
+  program_->set_between_runs(make_advance(decoder.device(), args));
 }
 
 DecodeLoop::~DecodeLoop() {
   program_.reset();  // waits for what runs
-  release_unused();
+  truncate(steps_);
 }
 
-void DecodeLoop::release_unused() {
-  if (!started_) return;
+void DecodeLoop::truncate(std::int64_t steps) {
   for (std::size_t i = 0; i < sequences_.size(); ++i) {
-    decoder_.truncate(sequences_[i],
-                      lengths_[i] + (options_.advance == Advance::kYes ? steps_ : 0));
+    decoder_.truncate(sequences_[i], lengths_[i] + steps);
   }
-  started_ = false;
+  sequences_.clear();
+  lengths_.clear();
 }
 
-void DecodeLoop::rewind() {
-  program_->synchronize();
-  steps_ = 0;
-  release_unused();
-}
-
-void DecodeLoop::start(std::span<const std::int32_t> ids) {
-  require(ids.size() == sequences_.size(), kLoop, "one token per sequence",
+void DecodeLoop::start(std::span<const KvCache::SequenceId> sequences,
+                       std::span<const std::int32_t> ids, std::int64_t most_steps) {
+  require(sequences_.empty(), kLoop, "finish() before the next start()");
+  const auto rows = static_cast<std::size_t>(shape_.rows);
+  require(!sequences.empty() && sequences.size() <= rows && ids.size() == sequences.size(), kLoop,
+          "one token for each of the sequences that the loop was made for",
           std::to_string(ids.size()));
+  require(most_steps >= 1, kLoop, "at least one step", std::to_string(most_steps));
   require_in_vocabulary(ids, decoder_.config());
   program_->synchronize();
-  release_unused();
   KvCache& cache = decoder_.cache();
-  lengths_.clear();
-  std::size_t claimed = 0;
+  const std::int64_t limit = decoder_.options().max_tokens;
   try {
-    for (const KvCache::SequenceId sequence : sequences_) {
+    for (const KvCache::SequenceId sequence : sequences) {
       const std::int64_t length = cache.length(sequence);
-      const std::int64_t limit = decoder_.options().max_tokens;
-      if (length + options_.most_steps > limit) {
+      if (length + most_steps > limit) {
         throw Error(kLoop, "a sequence of at most " + std::to_string(limit) + " tokens",
-                    std::to_string(length + options_.most_steps));
+                    std::to_string(length + most_steps));
       }
-      cache.extend(sequence, options_.most_steps);
+      cache.extend(sequence, most_steps);
+      sequences_.push_back(sequence);
       lengths_.push_back(length);
-      ++claimed;
     }
   } catch (...) {
-    for (std::size_t i = 0; i < claimed; ++i) cache.truncate(sequences_[i], lengths_[i]);
+    truncate(0);
     throw;
   }
-  started_ = true;
-  steps_ = waited_ = 0;
+  most_steps_ = most_steps;
+  steps_ = steps_read_ = 0;
+  first_ = ring_->count();
 
-  // The first step's rows, with the pages of all of them.
-  const auto rows = static_cast<std::size_t>(shape_.rows);
+  // The first step's rows, with the pages of all of them; no page: -1, where a row becomes padding.
   const auto max_pages = static_cast<std::size_t>(decoder_.context().max_pages);
   StepBatch batch;
   batch.ids.assign(ids.begin(), ids.end());
   batch.past.assign(rows, 0);
   batch.first_row.assign(rows, 0);
-  batch.page_table.assign(rows * max_pages, 0);
-  for (std::size_t s = 0; s < sequences_.size(); ++s) {
+  batch.page_table.assign(rows * max_pages, -1);
+  for (std::size_t s = 0; s < sequences.size(); ++s) {
     const std::int64_t length = lengths_[s];
     batch.positions.push_back(static_cast<std::int32_t>(length));
-    batch.slots.push_back(cache.row(sequences_[s], length));
+    batch.slots.push_back(cache.row(sequences[s], length));
     batch.sequence_of_row.push_back(static_cast<std::int32_t>(s));
     batch.first_row[s] = static_cast<std::int32_t>(s);
     batch.past[s] = static_cast<std::int32_t>(length);
-    const std::span<const std::int32_t> pages = cache.pages(sequences_[s]);
+    const std::span<const std::int32_t> pages = cache.pages(sequences[s]);
     std::copy(pages.begin(), pages.end(),
               batch.page_table.begin() + static_cast<std::ptrdiff_t>(s * max_pages));
   }
@@ -112,27 +171,67 @@ void DecodeLoop::start(std::span<const std::int32_t> ids) {
 }
 
 void DecodeLoop::enqueue(std::int64_t steps) {
-  require(started_, kLoop, "start() before the first step");
-  const bool advances = options_.advance == Advance::kYes;
-  require(steps >= 0 && (!advances || steps_ + steps <= options_.most_steps), kLoop,
-          "no more steps than the loop was made for", std::to_string(steps_ + steps));
-  for (std::int64_t i = 0; i < steps; ++i) program_->run();
-  steps_ += steps;
+  require(!sequences_.empty(), kLoop, "start() before the first step");
+  require(steps >= 0 && steps_ + steps <= most_steps_, kLoop,
+          "no more steps than start() was told of", std::to_string(steps_ + steps));
+  require(steps_ + steps - steps_read_ <= ring_->length(), kLoop,
+          "no more unread steps than the ring holds", std::to_string(steps_ + steps - steps_read_));
+  for (std::int64_t i = 0; i < steps; ++i, ++steps_) program_->run();
 }
 
-std::vector<std::int32_t> DecodeLoop::wait() {
+void DecodeLoop::give_up() {
+  if (program_->poisoned()) program_->recover();
+  truncate(0);
+}
+
+void DecodeLoop::read_step(std::vector<std::int32_t>& to) {
+  const std::int32_t* row = ring_->row(first_ + static_cast<std::uint32_t>(steps_read_));
+  to.insert(to.end(), row, row + sequences_.size());
+  ++steps_read_;
+}
+
+std::vector<std::int32_t> DecodeLoop::next() {
+  require(steps_read_ < steps_, kLoop, "a step that was enqueued and not read");
+  const auto wanted = static_cast<std::uint32_t>(steps_read_) + 1;
+  const auto begin = std::chrono::steady_clock::now();
+  while (ring_->count() - first_ < wanted) {
+    if (std::chrono::steady_clock::now() - begin > kPatience) return wait_for_step();
+    std::this_thread::yield();
+  }
+  if (program_->poisoned()) return wait_for_step();  // throws
+  std::vector<std::int32_t> ids;
+  read_step(ids);
+  return ids;
+}
+
+std::vector<std::int32_t> DecodeLoop::wait_for_step() {
+  synchronize();
+  std::vector<std::int32_t> ids;
+  read_step(ids);
+  return ids;
+}
+
+void DecodeLoop::synchronize() {
   try {
     program_->synchronize();
   } catch (...) {
-    steps_ = 0;
-    release_unused();
-    if (program_->poisoned()) program_->recover();
+    give_up();
     throw;
   }
-  std::vector<std::int32_t> ids = program_->read<std::int32_t>(outputs_.next_ids);
-  ids.resize(sequences_.size());
-  waited_ = steps_;
+}
+
+std::vector<std::int32_t> DecodeLoop::wait() {
+  synchronize();
+  std::vector<std::int32_t> ids;
+  while (steps_read_ < steps_) read_step(ids);
   return ids;
+}
+
+void DecodeLoop::finish(std::int64_t steps) {
+  require(steps >= 0 && steps <= steps_, kLoop, "no more steps than were enqueued",
+          std::to_string(steps));
+  synchronize();
+  truncate(steps);
 }
 
 }  // namespace tileweave
