@@ -90,8 +90,8 @@ Result run(Device& device, const Case& c, const RunOptions& options) {
 void add_all(Device& device) {
   add_gemm_cpu(device.kernels());
   add_norm_cpu(device.kernels());
-  add_embedding(device);
-  add_activation(device);
+  add_embedding_cpu(device.kernels());
+  add_activation_cpu(device.kernels());
 }
 
 TEST(SiluMulCpu, InAFeedForwardEveryTilingAndModeGivesTheSameBits) {

@@ -112,7 +112,7 @@ TEST(SiluMulNode, RefusesWhatDoesNotFitInOneSentence) {
     return tensors.add({.name = name, .shape = shape, .dtype = type});
   };
   const TensorId x = matrix("x", {3, 8}), y = matrix("y", {3, 4}), odd = matrix("odd", {3, 7});
-  const TensorId half = matrix("half", {3, 4}, DType::kBF16), vector = matrix("vector", {8});
+  const TensorId half = matrix("half", {3, 4}, DType::kF16), vector = matrix("vector", {8});
   const TensorId constant =
       tensors.add({.name = "c", .shape = {3, 4}, .kind = TensorKind::kConstant});
   const auto sentence = [&](const SiluMulOptions& options, TensorId gate_up, TensorId out) {
@@ -126,7 +126,7 @@ TEST(SiluMulNode, RefusesWhatDoesNotFitInOneSentence) {
   const std::string who = "make silu_mul node `silu_mul`: ";
   EXPECT_EQ(sentence({}, x, y), "no error");
   EXPECT_EQ(sentence({}, vector, y), who + "`vector` must be a matrix, got shape (8)");
-  EXPECT_EQ(sentence({}, x, half), who + "`half` must be f32, got bf16");
+  EXPECT_EQ(sentence({}, x, half), who + "`half` must be f32 or bf16, got f16");
   EXPECT_EQ(sentence({}, odd, y),
             who + "`odd` must have an even number of columns, gate and up, got (3, 7)");
   EXPECT_EQ(sentence({}, x, x), who + "`x` must be (3, 4), got (3, 8)");

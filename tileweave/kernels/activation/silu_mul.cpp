@@ -22,7 +22,9 @@ void check(const SiluMulOptions& options, const TensorSpec& gate_up, const Tenso
   for (const TensorSpec* t : {&gate_up, &out}) {
     need(t->shape.num_axes == 2, options, "`" + t->name + "` must be a matrix",
          "shape " + to_string(t->shape));
-    need(t->dtype == DType::kF32, options, "`" + t->name + "` must be f32", name_of(t->dtype));
+    if (t == &out && t->dtype == DType::kBF16) continue;
+    need(t->dtype == DType::kF32, options,
+         "`" + t->name + "` must be f32" + (t == &out ? " or bf16" : ""), name_of(t->dtype));
   }
   need(gate_up.shape[1] % 2 == 0, options,
        "`" + gate_up.name + "` must have an even number of columns, gate and up",
@@ -43,11 +45,11 @@ void check(const SiluMulOptions& options, const TensorSpec& gate_up, const Tenso
 
 TileSet input_tiles(const Tiling& tiles) {
   const Shape shape{tiles.shape[0], 2 * tiles.shape[1]};
-  if (SiluMulArgs::input_is_grid(tiles)) return TileSet::plain({shape, tiles.tile});
+  if (SiluMulInput::is_grid(tiles)) return TileSet::plain({shape, tiles.tile});
   std::vector<Box> boxes;
   for (std::int64_t t = 0; t < tiles.count(); ++t) {
     for (const int part : {0, 1}) {
-      boxes.push_back(SiluMulArgs::input_box(tiles, tiles.coord(t), part));
+      boxes.push_back(SiluMulInput::box(tiles, tiles.coord(t), part));
     }
   }
   return TileSet::loose_table(shape, std::move(boxes));
@@ -58,13 +60,26 @@ OperandSpec input(TensorId id, const Tiling& tiles) {
       .tensor = id, .kernel_tiles = input_tiles(tiles), .sync_slot = Operands::kSlotGateUp};
   operand.tiles_of_work = [tiles, set = operand.kernel_tiles](std::int64_t work) {
     const Coord tile = tiles.coord(work);
-    return std::vector{set.linear(SiluMulArgs::input_tile(tiles, tile, 0)),
-                       set.linear(SiluMulArgs::input_tile(tiles, tile, 1))};
+    return std::vector{set.linear(SiluMulInput::tile(tiles, tile, 0)),
+                       set.linear(SiluMulInput::tile(tiles, tile, 1))};
   };
   return operand;
 }
 
+template <class Y>
+std::vector<std::byte> args_of(const Tiling& tiles, std::int64_t num_blocks, const Addresses& at) {
+  return to_bytes(
+      SiluMulArgs<Y>{.gate_up = {static_cast<const float*>(at.operands[Operands::kGateUp])},
+                     .out = {static_cast<Y*>(at.operands[Operands::kOut])},
+                     .tiles = tiles,
+                     .num_blocks = num_blocks});
+}
+
 }  // namespace
+
+std::string silu_mul_kernel_name(DType out) {
+  return std::string("silu_mul.") + name_of(out);
+}
 
 NodeSpec silu_mul(const TensorTable& tensors, const SiluMulOptions& options, TensorId gate_up,
                   TensorId out) {
@@ -76,8 +91,9 @@ NodeSpec silu_mul(const TensorTable& tensors, const SiluMulOptions& options, Ten
   const std::int64_t works = tiles.count();
   need(works <= std::numeric_limits<std::int32_t>::max(), options,
        "the tiles must be large enough for at most 2^31 - 1 of them", std::to_string(works));
+  const DType type = tensors[out].spec.dtype;
   NodeSpec node{.name = options.name,
-                .kernel = kSiluMulKernel,
+                .kernel = silu_mul_kernel_name(type),
                 .num_works = works,
                 .num_blocks = options.num_blocks == 0 ? works : std::min(options.num_blocks, works),
                 .order = options.order,
@@ -96,12 +112,9 @@ NodeSpec silu_mul(const TensorTable& tensors, const SiluMulOptions& options, Ten
                                       static_cast<double>(tiles.tile.volume());
                              }}),
                 .edge = options.edge};
-  node.make_args = [tiles, blocks = node.num_blocks](const Addresses& at) {
-    return to_bytes(
-        SiluMulArgs{.gate_up = {static_cast<const float*>(at.operands[Operands::kGateUp])},
-                    .out = {static_cast<float*>(at.operands[Operands::kOut])},
-                    .tiles = tiles,
-                    .num_blocks = blocks});
+  node.make_args = [=, blocks = node.num_blocks](const Addresses& at) {
+    return type == DType::kBF16 ? args_of<BFloat16>(tiles, blocks, at)
+                                : args_of<float>(tiles, blocks, at);
   };
   return node;
 }

@@ -1,7 +1,7 @@
 // SiLU-mul (SwiGLU): out = silu(gate) * up, with gate_up = [gate | up] along the columns.
 //
-// gate_up (T, 2 N), out (T, N), f32, fp32 arithmetic; every element depends on its gate and its up
-// alone. Kernel tiles and their coordinates:
+// gate_up (T, 2 N) f32, out (T, N) f32, or bf16 on a GPU; fp32 arithmetic; every element depends on
+// its gate and its up alone. Kernel tiles and their coordinates:
 //   gate_up  slot 0  two boxes (tile_m, tile_n) per work, one of gate and one of up: a grid {m, n}
 //                    and {m, tiles_n + n} where tile_n divides N, else a table of boxes
 //   out      slot 1  {m, n}: (tile_m, tile_n)
@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 
-#include "tileweave/core/error.h"
 #include "tileweave/plan/node.h"
 #include "tileweave/runtime/device.h"
 #include "tileweave/runtime/kernel_library.h"
@@ -36,11 +35,12 @@ NodeSpec silu_mul(const TensorTable& tensors, const SiluMulOptions& options, Ten
                   TensorId out);
 
 void add_activation_cpu(KernelLibrary& kernels);
+/// In builds without CUDA: throws Error saying so.
+void add_activation_cuda(KernelLibrary& kernels);
 
 inline void add_activation(Device& device) {
-  require(device.name() == "cpu", "add the silu_mul operator", "the cpu device",
-          "`" + device.name() + "`: the silu_mul operator has no CUDA implementation yet");
-  add_activation_cpu(device.kernels());
+  device.name() == "cuda" ? add_activation_cuda(device.kernels())
+                          : add_activation_cpu(device.kernels());
 }
 
 }  // namespace tileweave

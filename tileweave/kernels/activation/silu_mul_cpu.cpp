@@ -21,7 +21,7 @@ HWY_EXPORT(silu_mul_row);
 
 void silu_mul_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* context_bytes) {
   using Operands = SiluMulOperands;
-  const auto& args = *reinterpret_cast<const SiluMulArgs*>(arg_bytes);
+  const auto& args = *reinterpret_cast<const SiluMulArgs<float>*>(arg_bytes);
   const auto& context = *reinterpret_cast<const SyncContext<Operands::kSlots>*>(context_bytes);
   SyncCta<AtomicsCpu, Operands::kSlots> sync(context, AtomicsCpu(lane));
   if (!sync.begin_cta()) return;
@@ -30,8 +30,7 @@ void silu_mul_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* co
   for (std::int64_t at = lane.block_index(); at < args.tiles.count(); at += args.num_blocks) {
     const Coord tile = args.tiles.coord(sync.remap(at));
     const auto wait = [&](int part) {
-      return sync.wait_input(Operands::kSlotGateUp,
-                             SiluMulArgs::input_tile(args.tiles, tile, part));
+      return sync.wait_input(Operands::kSlotGateUp, SiluMulInput::tile(args.tiles, tile, part));
     };
     if (!wait(0)) return;
     const Ready ready = wait(1);
@@ -54,8 +53,9 @@ void silu_mul_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* co
 }  // namespace
 
 void add_activation_cpu(KernelLibrary& kernels) {
-  kernels.add(
-      {.name = kSiluMulKernel, .num_sync_slots = SiluMulOperands::kSlots, .cpu = silu_mul_cpu});
+  kernels.add({.name = silu_mul_kernel_name(DType::kF32),
+               .num_sync_slots = SiluMulOperands::kSlots,
+               .cpu = silu_mul_cpu});
 }
 
 }  // namespace tileweave
