@@ -105,7 +105,7 @@ Result run(Device& device, const Case& c, const RunOptions& options) {
 void add_all(Device& device) {
   device.kernels().add({.name = "count_ids", .num_sync_slots = 1, .cpu = count_ids});
   add_gemm_cpu(device.kernels());
-  add_embedding(device);
+  add_embedding_cpu(device.kernels());
 }
 
 TEST(EmbeddingCpu, GathersRowsThatTheRunProducedByIdsThatItProduced) {

@@ -30,7 +30,10 @@ void check(const EmbeddingOptions& options, const TensorSpec& ids, const TensorS
   const Shape shape{ids.shape[0], table.shape[1]};
   need(out.shape == shape, options, "`" + out.name + "` must be " + to_string(shape),
        to_string(out.shape));
-  need(out.dtype == DType::kF32, options, "`" + out.name + "` must be f32", name_of(out.dtype));
+  const bool both_bf16 = table.dtype == DType::kBF16 && out.dtype == DType::kBF16;
+  need(out.dtype == DType::kF32 || both_bf16, options,
+       "`" + out.name + "` must be f32" + (table.dtype == DType::kBF16 ? " or bf16" : ""),
+       name_of(out.dtype));
   need(out.kind != TensorKind::kConstant, options,
        "the result `" + out.name + "` must not be constant", "a constant");
   const auto at_least = [&](std::int64_t value, std::int64_t least, const char* what) {
@@ -67,24 +70,24 @@ std::vector<OperandSpec> operand_specs(const TensorTable& tensors, TensorId ids,
        .sync_slot = Operands::kSlotOut}};
 }
 
-template <class T>
+template <class T, class Y>
 std::vector<std::byte> args_of(const Tiling& tiles, std::int64_t table_rows, bool table_constant,
                                std::int64_t num_blocks, const Addresses& at) {
   const auto* table = static_cast<const T*>(at.operands[Operands::kTable]);
   return to_bytes(
-      EmbeddingArgs<T>{.ids = {static_cast<const std::int32_t*>(at.operands[Operands::kIds])},
-                       .table_stable = {table_constant ? table : nullptr},
-                       .table_produced = {table_constant ? nullptr : table},
-                       .out = {static_cast<float*>(at.operands[Operands::kOut])},
-                       .tiles = tiles,
-                       .table_rows = table_rows,
-                       .num_blocks = num_blocks});
+      EmbeddingArgs<T, Y>{.ids = {static_cast<const std::int32_t*>(at.operands[Operands::kIds])},
+                          .table_stable = {table_constant ? table : nullptr},
+                          .table_produced = {table_constant ? nullptr : table},
+                          .out = {static_cast<Y*>(at.operands[Operands::kOut])},
+                          .tiles = tiles,
+                          .table_rows = table_rows,
+                          .num_blocks = num_blocks});
 }
 
 }  // namespace
 
-std::string embedding_kernel_name(DType table) {
-  return std::string("embedding.") + name_of(table);
+std::string embedding_kernel_name(DType table, DType out) {
+  return std::string("embedding.") + name_of(table) + "." + name_of(out);
 }
 
 NodeSpec embedding(const TensorTable& tensors, const EmbeddingOptions& options, TensorId ids,
@@ -103,8 +106,9 @@ NodeSpec embedding(const TensorTable& tensors, const EmbeddingOptions& options, 
   need(works <= std::numeric_limits<std::int32_t>::max(), options,
        "the tiles must be large enough for at most 2^31 - 1 of them", std::to_string(works));
   const DType type = tensors[table].spec.dtype;
+  const DType out_type = tensors[out].spec.dtype;
   NodeSpec node{.name = options.name,
-                .kernel = embedding_kernel_name(type),
+                .kernel = embedding_kernel_name(type, out_type),
                 .num_works = works,
                 .num_blocks = options.num_blocks == 0 ? works : std::min(options.num_blocks, works),
                 .order = options.order,
@@ -122,9 +126,12 @@ NodeSpec embedding(const TensorTable& tensors, const EmbeddingOptions& options, 
   const bool constant = tensors[table].spec.kind == TensorKind::kConstant;
   const std::int64_t rows = tensors[table].spec.shape[0];
   node.make_args = [=, blocks = node.num_blocks](const Addresses& at) {
-    if (type == DType::kF16) return args_of<Float16>(tiles, rows, constant, blocks, at);
-    if (type == DType::kBF16) return args_of<BFloat16>(tiles, rows, constant, blocks, at);
-    return args_of<float>(tiles, rows, constant, blocks, at);
+    if (out_type == DType::kBF16) {
+      return args_of<BFloat16, BFloat16>(tiles, rows, constant, blocks, at);
+    }
+    if (type == DType::kF16) return args_of<Float16, float>(tiles, rows, constant, blocks, at);
+    if (type == DType::kBF16) return args_of<BFloat16, float>(tiles, rows, constant, blocks, at);
+    return args_of<float, float>(tiles, rows, constant, blocks, at);
   };
   return node;
 }

@@ -1,8 +1,8 @@
 // Embedding, and gather of rows: out[t] = table[ids[t]].
 //
-// ids (T) i32; table (V, H) f32, bf16 or f16; out (T, H) f32. An id outside [0, V) (padding: -1)
-// gives zeros and reads nothing: who takes ids from a user must check them first. Kernel tiles and
-// their coordinates:
+// ids (T) i32; table (V, H) f32, bf16 or f16; out (T, H) f32, or bf16 like the table on a GPU. An
+// id outside [0, V) (padding: -1) gives zeros and reads nothing: who takes ids from a user must
+// check them first. Kernel tiles and their coordinates:
 //   ids    slot 0  {m}: (tile_m); a constant is read before the first wait
 //   table  slot 1  {0, n}: (V, tile_n), since any row may be asked for; a constant is never waited
 //                  for; a produced table (rows of hidden states before the LM head) is
@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 
-#include "tileweave/core/error.h"
 #include "tileweave/plan/node.h"
 #include "tileweave/runtime/device.h"
 #include "tileweave/runtime/kernel_library.h"
@@ -38,11 +37,12 @@ NodeSpec embedding(const TensorTable& tensors, const EmbeddingOptions& options, 
                    TensorId table, TensorId out);
 
 void add_embedding_cpu(KernelLibrary& kernels);
+/// In builds without CUDA: throws Error saying so.
+void add_embedding_cuda(KernelLibrary& kernels);
 
 inline void add_embedding(Device& device) {
-  require(device.name() == "cpu", "add the embedding operator", "the cpu device",
-          "`" + device.name() + "`: the embedding operator has no CUDA implementation yet");
-  add_embedding_cpu(device.kernels());
+  device.name() == "cuda" ? add_embedding_cuda(device.kernels())
+                          : add_embedding_cpu(device.kernels());
 }
 
 }  // namespace tileweave

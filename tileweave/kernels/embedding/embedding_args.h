@@ -24,12 +24,12 @@ struct EmbeddingOperands {
   static constexpr int kSlots = 3;
 };
 
-template <class T>
+template <class T, class Y>
 struct EmbeddingArgs {
   Produced<std::int32_t> ids;
   Stable<T> table_stable;      // a constant table, else null
   Produced<T> table_produced;  // any other
-  Output<float> out;
+  Output<Y> out;
   Tiling tiles;  // of out: tile `work` is the box of a work
   std::int64_t table_rows;
   std::int64_t num_blocks;
@@ -40,7 +40,7 @@ struct EmbeddingArgs {
   }
 };
 
-/// "embedding.bf16": element type of the table.
-std::string embedding_kernel_name(DType table);
+/// "embedding.bf16.f32": element types of table and out.
+std::string embedding_kernel_name(DType table, DType out);
 
 }  // namespace tileweave

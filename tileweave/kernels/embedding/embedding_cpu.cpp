@@ -15,7 +15,7 @@ namespace {
 template <class T>
 void embedding_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* context_bytes) {
   using Operands = EmbeddingOperands;
-  const auto& args = *reinterpret_cast<const EmbeddingArgs<T>*>(arg_bytes);
+  const auto& args = *reinterpret_cast<const EmbeddingArgs<T, float>*>(arg_bytes);
   const auto& context = *reinterpret_cast<const SyncContext<Operands::kSlots>*>(context_bytes);
   SyncCta<AtomicsCpu, Operands::kSlots> sync(context, AtomicsCpu(lane));
   if (!sync.begin_cta()) return;
@@ -52,7 +52,7 @@ void embedding_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* c
 
 template <class T>
 void add(KernelLibrary& kernels) {
-  kernels.add({.name = embedding_kernel_name(kDTypeOf<T>),
+  kernels.add({.name = embedding_kernel_name(kDTypeOf<T>, DType::kF32),
                .num_sync_slots = EmbeddingOperands::kSlots,
                .cpu = embedding_cpu<T>});
 }
