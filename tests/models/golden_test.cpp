@@ -55,9 +55,17 @@ TEST_P(TinyModelTest, PromptsOfEveryLengthGiveTheLogitsOfTheirLastToken) {
 
 TEST_P(TinyModelTest, GreedyRepliesAreThoseOfTransformers) {
   const Golden golden = read_golden(GetParam());
-  for (const Mode mode : {Mode::kSerial, Mode::kOverlap}) {
+  const struct {
+    Mode mode;
+    LoopUse loops;
+  } cases[] = {{Mode::kSerial, LoopUse::kNever},
+               {Mode::kOverlap, LoopUse::kNever},
+               {Mode::kOverlap, LoopUse::kAlways}};
+  for (const auto& [mode, loops] : cases) {
     TinyModel model = open_tiny_model(
-        GetParam(), {.decoder = {.run = {.mode = mode}, .max_tokens = 64, .cache_tokens = 320}});
+        GetParam(),
+        {.decoder = {
+             .run = {.mode = mode}, .max_tokens = 64, .cache_tokens = 320, .loops = loops}});
     std::vector<GenerateRequest> batch;
     for (const GoldenReply& reply : golden.greedy) {
       ASSERT_GE(reply.ids.size(), 24U);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tileweave/core/error.h"
+#include "tileweave/models/decode_loop.h"
 #include "tileweave/models/dense_model.h"
 
 namespace tileweave {
@@ -93,6 +94,22 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
                .granularity = options_.granularity,
                .form = numeric_form(device.name())} {
   add_dense_model_kernels(device);
+}
+
+Decoder::~Decoder() = default;
+
+bool Decoder::uses_loops() const {
+  if (options_.run.tracing == Tracing::kOn || options_.loops == LoopUse::kNever) return false;
+  return options_.loops == LoopUse::kAlways || device_.name() == "cuda";
+}
+
+DecodeLoop& Decoder::decode_loop(std::int64_t sequences) {
+  std::unique_ptr<DecodeLoop>& loop = loops_[bucket_of(sequences)];
+  if (loop == nullptr) {
+    loop = std::make_unique<DecodeLoop>(
+        *this, DecodeLoopOptions{.run = options_.run, .rows = bucket_of(sequences)});
+  }
+  return *loop;
 }
 
 void Decoder::check(const StepRequest& request) const {

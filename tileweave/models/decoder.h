@@ -28,6 +28,11 @@
 
 namespace tileweave {
 
+class DecodeLoop;
+
+/// Where greedy replies are made by a DecodeLoop, not step by step.
+enum class LoopUse : std::uint8_t { kOnGpu, kAlways, kNever };
+
 struct DecoderOptions {
   RunOptions run = {};
   Granularity granularity = Granularity::kOps;
@@ -38,6 +43,7 @@ struct DecoderOptions {
   std::int64_t max_rows = 0;      // tokens of one step; 0: as the device's numeric form says
   /// Of every step; nothing: default_knobs on a device that has them, else the operators' own.
   std::optional<StepKnobs> knobs = std::nullopt;
+  LoopUse loops = LoopUse::kOnGpu;
 };
 
 /// Which rows the head sees: the last of every part, or all.
@@ -66,6 +72,9 @@ class Decoder {
   /// Adds the kernels to the device. Throws Error for limits that the model does not allow.
   Decoder(Device& device, const ModelConfig& config, ModelWeights weights,
           const DecoderOptions& options = {});
+  ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
 
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
@@ -78,6 +87,11 @@ class Decoder {
     cache_.truncate(sequence, length);
   }
   std::int64_t length(KvCache::SequenceId sequence) const { return cache_.length(sequence); }
+
+  /// Whether replies are to be made by decode_loop().
+  bool uses_loops() const;
+  /// A loop for that many sequences or more, made at its first use.
+  DecodeLoop& decode_loop(std::int64_t sequences);
 
   // For what runs steps of its own over this decoder's weights and cache (DecodeLoop).
   Device& device() { return device_; }
@@ -116,6 +130,7 @@ class Decoder {
   StepContext context_;
   std::map<StepShape, Step> steps_;
   std::optional<Trace> last_trace_;
+  std::map<std::int64_t, std::unique_ptr<DecodeLoop>> loops_;  // by rows
 };
 
 /// Appends `ids` to a sequence, in as many steps as they need.

@@ -6,11 +6,14 @@
 #include <string>
 
 #include "tileweave/core/error.h"
+#include "tileweave/models/decode_loop.h"
 
 namespace tileweave {
 namespace {
 
 constexpr const char* kGenerate = "generate";
+constexpr std::int64_t kLoopSteps = 256;  // pages of so many are claimed at a time
+constexpr std::int64_t kStepsAhead = 2;   // that the device may be ahead of the host
 
 /// One request on its way.
 struct Reply {
@@ -90,72 +93,173 @@ StepRequest next_step(const std::vector<Reply>& replies, std::int64_t max_rows,
   return step;
 }
 
+bool is_greedy(const SamplingParams& sampling) {
+  return sampling.temperature == 0 && sampling.repetition_penalty == 1;
+}
+
+/// Everything that a call of generate() keeps.
+class Generation {
+ public:
+  Generation(Decoder& decoder, const std::vector<GenerateRequest>& requests,
+             const OnToken& on_token, const BeforeStep& before_step)
+      : decoder_(decoder), on_token_(on_token), before_step_(before_step), own_(decoder) {
+    for (const GenerateRequest& request : requests) check(decoder, request);
+    replies_.resize(requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      Reply& reply = replies_[i];
+      reply.request = &requests[i];
+      reply.sequence = requests[i].sequence ? *requests[i].sequence : own_.add();
+      reply.ids = requests[i].ids;
+      reply.computed = decoder.length(reply.sequence);
+      require(reply.pending() >= 1, kGenerate,
+              "at least one token that the sequence does not hold");
+      reply.done = requests[i].max_new_tokens == 0;
+      if (!reply.done) times_.prompt_tokens += reply.pending();
+    }
+  }
+
+  Generated run() {
+    const auto alive = [](const Reply& reply) { return !reply.done; };
+    while (!stopped_ && std::any_of(replies_.begin(), replies_.end(), alive)) {
+      const std::int64_t steps = steps_in_loop();
+      if (steps > 0 ? !run_loop(steps) : !run_step()) break;
+    }
+    times_.decode_seconds = times_.new_tokens > 0 ? seconds() - times_.first_token_seconds : 0;
+    Generated generated{.results = {}, .times = times_};
+    for (Reply& reply : replies_) {
+      if (!reply.done) reply.result.finish = Finish::kStopped;
+      // What a stop has left of a prompt has not been computed.
+      if (reply.result.ids.empty()) {
+        generated.times.prompt_tokens -= reply.done ? 0 : reply.pending();
+      }
+      generated.results.push_back(std::move(reply.result));
+    }
+    return generated;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  bool may_go_on() const { return before_step_ == nullptr || before_step_() == Continue::kGoOn; }
+
+  /// False: the caller wants to stop.
+  bool run_step() {
+    if (!may_go_on()) return false;
+    const StepRequest step = next_step(replies_, decoder_.options().max_rows, owners_);
+    const StepResult result = decoder_.step(step);
+    ++times_.steps;
+    const bool first = times_.new_tokens == 0;
+    for (std::size_t p = 0; p < owners_.size(); ++p) {
+      Reply& reply = replies_[owners_[p]];
+      reply.computed += static_cast<std::int64_t>(step.parts[p].ids.size());
+      if (reply.pending() == 0) accept(owners_[p], result.next_ids[p], first);  // else it goes on
+    }
+    if (first && times_.new_tokens > 0) times_.first_token_seconds = seconds();
+    return true;
+  }
+
+  /// How many steps a DecodeLoop may make for all replies that are not done; 0: none.
+  std::int64_t steps_in_loop() const {
+    if (!decoder_.uses_loops()) return 0;
+    std::int64_t steps = kLoopSteps;
+    std::int64_t count = 0;
+    for (const Reply& reply : replies_) {
+      if (reply.done) continue;
+      if (reply.pending() != 1 || !is_greedy(reply.request->sampling)) return 0;
+      ++count;
+      steps = std::min(
+          {steps,
+           reply.request->max_new_tokens - static_cast<std::int64_t>(reply.result.ids.size()),
+           decoder_.options().max_tokens - reply.computed});
+    }
+    const std::int64_t page = decoder_.options().page_size;
+    const std::int64_t room = decoder_.cache().free_tokens() / count / page * page;
+    return count > decoder_.options().max_rows || room < steps ? 0 : steps;
+  }
+
+  /// False: the caller wants to stop.
+  bool run_loop(std::int64_t steps) {
+    std::vector<KvCache::SequenceId> sequences;
+    std::vector<std::int32_t> ids;
+    owners_.clear();
+    for (std::size_t i = 0; i < replies_.size(); ++i) {
+      if (replies_[i].done) continue;
+      owners_.push_back(i);
+      sequences.push_back(replies_[i].sequence);
+      ids.push_back(replies_[i].ids.back());
+    }
+    DecodeLoop& loop = decoder_.decode_loop(static_cast<std::int64_t>(owners_.size()));
+    loop.start(sequences, ids, steps);
+    std::int64_t made = 0;
+    try {
+      const bool goes_on = follow(loop, steps, made);
+      loop.finish(made);  // forgets what was computed ahead
+      return goes_on;
+    } catch (...) {
+      loop.finish(made);
+      throw;
+    }
+  }
+
+  /// Counts in `made` the steps whose tokens were taken.
+  bool follow(DecodeLoop& loop, std::int64_t steps, std::int64_t& made) {
+    loop.enqueue(std::min(steps, kStepsAhead));
+    bool someone_done = false;
+    while (made < steps && !someone_done && !stopped_) {
+      if (!may_go_on()) return false;
+      if (loop.steps_enqueued() < steps) loop.enqueue(1);
+      const std::vector<std::int32_t> tokens = loop.next();
+      ++made;
+      ++times_.steps;
+      const bool first = times_.new_tokens == 0;
+      for (std::size_t p = 0; p < owners_.size(); ++p) {
+        ++replies_[owners_[p]].computed;
+        accept(owners_[p], tokens[p], first);
+        someone_done = someone_done || replies_[owners_[p]].done;
+      }
+      if (first) times_.first_token_seconds = seconds();
+    }
+    return true;
+  }
+
+  void accept(std::size_t index, std::int32_t id, bool first) {
+    Reply& reply = replies_[index];
+    reply.ids.push_back(id);
+    reply.result.ids.push_back(id);
+    ++times_.new_tokens;
+    if (!first) ++times_.decode_tokens;
+    const std::vector<std::int32_t>& stops = reply.request->stop_ids;
+    const auto count = static_cast<std::int64_t>(reply.result.ids.size());
+    reply.done = true;
+    if (std::find(stops.begin(), stops.end(), id) != stops.end()) {
+      reply.result.finish = Finish::kStopToken;
+    } else if (count >= reply.request->max_new_tokens) {
+      reply.result.finish = Finish::kMaxNewTokens;
+    } else if (static_cast<std::int64_t>(reply.ids.size()) >= decoder_.options().max_tokens) {
+      reply.result.finish = Finish::kContextFull;
+    } else {
+      reply.done = false;
+    }
+    if (on_token_ != nullptr && on_token_(index, id) == Continue::kStop) stopped_ = true;
+  }
+
+  Clock::time_point start_ = Clock::now();
+  Decoder& decoder_;
+  const OnToken& on_token_;
+  const BeforeStep& before_step_;
+  OwnSequences own_;
+  std::vector<Reply> replies_;
+  std::vector<std::size_t> owners_;  // of a step's parts
+  GenerateTimes times_;
+  bool stopped_ = false;
+};
+
 }  // namespace
 
 Generated generate(Decoder& decoder, const std::vector<GenerateRequest>& requests,
                    const OnToken& on_token, const BeforeStep& before_step) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  OwnSequences own(decoder);
-  std::vector<Reply> replies(requests.size());
-  Generated generated;
-  for (const GenerateRequest& request : requests) check(decoder, request);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    Reply& reply = replies[i];
-    reply.request = &requests[i];
-    reply.sequence = requests[i].sequence ? *requests[i].sequence : own.add();
-    reply.ids = requests[i].ids;
-    reply.computed = decoder.length(reply.sequence);
-    require(reply.pending() >= 1, kGenerate, "at least one token that the sequence does not hold");
-    reply.done = requests[i].max_new_tokens == 0;
-    if (!reply.done) generated.times.prompt_tokens += reply.pending();
-  }
-
-  const std::int64_t limit = decoder.options().max_tokens;
-  std::vector<std::size_t> owners;
-  bool stopped = false;
-  const auto alive = [](const Reply& reply) { return !reply.done; };
-  while (!stopped && std::any_of(replies.begin(), replies.end(), alive)) {
-    if (before_step != nullptr && before_step() == Continue::kStop) break;
-    const StepRequest step = next_step(replies, decoder.options().max_rows, owners);
-    const StepResult result = decoder.step(step);
-    ++generated.times.steps;
-    const bool first = generated.times.new_tokens == 0;
-    for (std::size_t p = 0; p < owners.size(); ++p) {
-      Reply& reply = replies[owners[p]];
-      reply.computed += static_cast<std::int64_t>(step.parts[p].ids.size());
-      if (reply.pending() > 0) continue;  // its prompt goes on
-      const std::int32_t id = result.next_ids[p];
-      reply.ids.push_back(id);
-      reply.result.ids.push_back(id);
-      ++generated.times.new_tokens;
-      if (!first) ++generated.times.decode_tokens;
-      const std::vector<std::int32_t>& stops = reply.request->stop_ids;
-      const auto count = static_cast<std::int64_t>(reply.result.ids.size());
-      reply.done = true;
-      if (std::find(stops.begin(), stops.end(), id) != stops.end()) {
-        reply.result.finish = Finish::kStopToken;
-      } else if (count >= reply.request->max_new_tokens) {
-        reply.result.finish = Finish::kMaxNewTokens;
-      } else if (static_cast<std::int64_t>(reply.ids.size()) >= limit) {
-        reply.result.finish = Finish::kContextFull;
-      } else {
-        reply.done = false;
-      }
-      if (on_token != nullptr && on_token(owners[p], id) == Continue::kStop) stopped = true;
-    }
-    if (first && generated.times.new_tokens > 0) generated.times.first_token_seconds = seconds();
-  }
-  generated.times.decode_seconds =
-      generated.times.new_tokens > 0 ? seconds() - generated.times.first_token_seconds : 0;
-  for (Reply& reply : replies) {
-    if (!reply.done) reply.result.finish = Finish::kStopped;
-    // What a stop has left of a prompt has not been computed.
-    if (reply.result.ids.empty()) generated.times.prompt_tokens -= reply.done ? 0 : reply.pending();
-    generated.results.push_back(std::move(reply.result));
-  }
-  return generated;
+  return Generation(decoder, requests, on_token, before_step).run();
 }
 
 }  // namespace tileweave

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kMostRowsPerTile = 32;
 constexpr std::int64_t kColumnUnit = 16;
-constexpr std::int64_t kWideColumnUnit = 128;
+constexpr std::int64_t kWideColumnUnit = 2048;  // two 16-byte loads per thread and more
 constexpr std::int64_t kWorksPerSm = 8;   // of a wide product: fine enough to overlap and balance
 constexpr std::int64_t kBlocksPerSm = 4;  // persistent; three kernels in flight still fit an SM
 
