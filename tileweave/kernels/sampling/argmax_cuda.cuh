@@ -16,27 +16,14 @@ namespace tileweave {
 
 inline constexpr int kArgmaxWarps = kArgmaxThreads / 32;
 
-/// What one thread has seen of a row. Its columns ascend, so an equal element never replaces one.
-struct ArgmaxSeen {
-  std::uint32_t key = 0;
-  std::int32_t column = -1;
-
-  __device__ __forceinline__ void look_at(float value, std::int32_t at) {
-    const std::uint32_t other = ordered_key(value);
-    if (other <= key) return;
-    key = other;
-    column = at;
-  }
-};
-
 /// This thread's share of `count` elements; `first` is the column of the first. Produced data:
 /// plain loads, four of them on their way at a time.
-__device__ __forceinline__ ArgmaxSeen look_at_row(const float* row, std::int32_t count,
-                                                  std::int32_t first) {
+__device__ __forceinline__ BestSeen look_at_row(const float* row, std::int32_t count,
+                                                std::int32_t first) {
   constexpr int kInFlight = 4;
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   const float nothing = __uint_as_float(0x7fffffffU);  // NaN
-  ArgmaxSeen seen;
+  BestSeen seen;
   std::int32_t rest = 0;  // first element that is looked at alone
   if (reinterpret_cast<std::uintptr_t>(row) % sizeof(float4) == 0) {
     const auto* const quads = reinterpret_cast<const float4*>(row);
@@ -113,9 +100,9 @@ __global__ void __launch_bounds__(kArgmaxThreads)
     const float* const logits = args.logits.get(ready) + m * args.tile_m * args.cols + col;
     std::int32_t* const ids = args.ids.get() + m * args.tile_m;
     for (std::int64_t i = 0; i < rows; ++i, turn ^= 1) {
-      const ArgmaxSeen seen =
+      const BestSeen seen =
           look_at_row(logits + i * args.cols, cols, static_cast<std::int32_t>(col));
-      const std::uint64_t of_lanes = warp_max(best_of(seen.key, seen.column));
+      const std::uint64_t of_lanes = warp_max(seen.best());
       if (lane == 0) of_warp[turn][warp] = of_lanes;
       __syncthreads();
       if (warp != 0) continue;

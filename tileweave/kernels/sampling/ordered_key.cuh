@@ -30,6 +30,21 @@ __device__ __forceinline__ std::int32_t column_of_best(std::uint64_t best) {
   return best == 0 ? -1 : static_cast<std::int32_t>(~static_cast<std::uint32_t>(best));
 }
 
+/// The best of what one thread looks at. Its columns ascend, so an equal element never replaces
+/// one.
+struct BestSeen {
+  std::uint32_t key = 0;
+  std::int32_t column = -1;
+
+  __device__ __forceinline__ void look_at(float value, std::int32_t at) {
+    const std::uint32_t other = ordered_key(value);
+    if (other <= key) return;
+    key = other;
+    column = at;
+  }
+  __device__ __forceinline__ std::uint64_t best() const { return best_of(key, column); }
+};
+
 /// The maximum over a warp, in every lane.
 __device__ __forceinline__ std::uint64_t warp_max(std::uint64_t value) {
 #pragma unroll

@@ -105,6 +105,8 @@ NodeSpec sample(const TensorTable& tensors, const SampleOptions& options, const 
       .resources = kSampleResources,
       .cost = options.cost.value_or(cost_of(args.rows, args.tile_m, options.cost_of_tile)),
       .edge = options.edge};
+  node.scratch_bytes =
+      static_cast<std::size_t>(args.num_blocks * args.score_stride()) * sizeof(float);
   for (const TensorId id : {at.temperature, at.top_p, at.min_p, at.repetition_penalty, at.top_k,
                             at.seed, at.position, at.history, at.history_length}) {
     node.operands.push_back(parameter(tensors, id, args.tile_m));
@@ -132,6 +134,7 @@ NodeSpec sample(const TensorTable& tensors, const SampleOptions& options, const 
     placed.position = {i32(Operands::kPosition)};
     placed.history = {i32(Operands::kHistory)};
     placed.history_length = {i32(Operands::kHistoryLength)};
+    placed.scores = static_cast<float*>(addresses.scratch);
     placed.ids = {static_cast<std::int32_t*>(addresses.operands[Operands::kIds])};
     return to_bytes(placed);
   };

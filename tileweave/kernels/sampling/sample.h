@@ -6,7 +6,8 @@
 // which transformers leaves open), min-p; then one draw over ascending ids. Temperature 0: argmax
 // of the penalised row. The random number is Philox4x32-10 of (seed, position) alone, so that
 // neither batch nor schedule changes a draw. NaN counts as -inf. Kernel tiles:
-//   logits  slot 0  {m, n}: (tile_m, tile_n); a work waits for the tiles of its rows one by one
+//   logits  slot 0  {m, n}: (tile_m, tile_n); a work waits for the tiles of its rows one by one (on
+//           a GPU before it reads the first: there tile_n = V is one wait instead of many)
 //   ids     slot 1  {m}: (tile_m)
 //   parameters: constants, read before the first wait (no slot)
 #pragma once
