@@ -18,6 +18,26 @@ namespace {
 
 constexpr std::uint64_t kPresetSeed = 1;
 
+/// Throws Error with need and have, before anything is loaded, where a GPU has no room for it all.
+void require_room(Device& device, const ModelDescription& description,
+                  const DecoderOptions& options) {
+  const NumericForm form = numeric_form(device.name());
+  if (form.matrices == MatrixLayout::kRowMajor) return;  // the CPU's pages come as they are touched
+  const ModelConfig& config = description.config;
+  const std::size_t weights =
+      described_weights(config, DType::kBF16, weight_form(form, options.granularity)).bytes;
+  const std::size_t cache = bytes_of(cache_shape(resolved(options, config, form), config, form));
+  try {
+    const DeviceMemory all(device, weights + cache);
+  } catch (const Error& error) {
+    throw Error("load " + description.directory,
+                fmt::format("{} for weights and {} for the KV cache",
+                            bytes_text(static_cast<double>(weights)),
+                            bytes_text(static_cast<double>(cache))),
+                error.got());
+  }
+}
+
 }  // namespace
 
 ModelDescription read_description(const std::string& model) {
@@ -71,6 +91,7 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
     checkpoint = Checkpoint::open(model.description.directory);
   }
   model.device = open_model_device(choice, err);
+  require_room(*model.device, model.description, options);
   std::string note;
   {
     ProgressBar bar(err, "loading");
