@@ -50,6 +50,9 @@ void check_options(const PagedAttentionOptions& options) {
   need(options.tile_m >= 1, options, "tile_m must be at least 1", std::to_string(options.tile_m));
   need(options.num_blocks >= 0, options, "num_blocks must not be negative",
        std::to_string(options.num_blocks));
+  need(options.num_splits >= 0 && options.num_splits <= kAttentionMostSplits, options,
+       "num_splits must be from 0 to " + std::to_string(kAttentionMostSplits),
+       std::to_string(options.num_splits));
   need(options.prefetch_bytes >= 0, options, "prefetch_bytes must not be negative",
        std::to_string(options.prefetch_bytes));
   need(!options.scale || std::isfinite(*options.scale), options, "scale must be finite",
@@ -74,14 +77,43 @@ void check_numbers(const TensorTable& tensors, const PagedAttentionOptions& opti
   }
 }
 
+/// Rows are copied 16 bytes at a time.
+void check_alignment(const std::string& name, const Addresses& at) {
+  for (const int operand : {Operands::kQ, Operands::kKStep, Operands::kVStep, Operands::kKPast,
+                            Operands::kVPast, Operands::kOut}) {
+    const auto address =
+        reinterpret_cast<std::uintptr_t>(at.operands[static_cast<std::size_t>(operand)]);
+    if (address % 16 == 0) continue;
+    throw Error("load paged_attention node `" + name + "`",
+                "operand " + std::to_string(operand) + " at a multiple of 16 bytes",
+                std::to_string(address % 16) + " bytes past one");
+  }
+}
+
+/// What the form for bf16 is compiled for.
+void check_gpu_form(const PagedAttentionOptions& options, const PagedAttentionSchedule& s) {
+  need(is_attention_head_dim(s.head_dim), options,
+       "head_dim must be 64, 80, 96 or 128 with bf16 operands", std::to_string(s.head_dim));
+  need(s.heads_per_kv() <= kAttentionMaxHeads, options,
+       "at most " + std::to_string(kAttentionMaxHeads) +
+           " query heads may share a kv head with bf16 operands",
+       std::to_string(s.heads_per_kv()));
+  need(options.kv_heads_per_work == 1, options, "kv_heads_per_work must be 1 with bf16 operands",
+       std::to_string(options.kv_heads_per_work));
+}
+
 PagedAttentionSchedule check(const TensorTable& tensors, const PagedAttentionOptions& options,
                              const PagedAttentionTensors& at) {
   check_options(options);
   const Tensor& q = tensors[at.q];
   const Tensor& k = tensors[at.k_step];
+  const Tensor& pool = tensors[at.k_past];
+  const DType type = pool.spec.dtype;
+  need(type == DType::kF32 || type == DType::kBF16, options, quoted(pool) + " must be f32 or bf16",
+       name_of(type));
   for (const TensorId id : {at.q, at.k_step, at.v_step, at.k_past, at.v_past, at.out}) {
     check_matrix(options, tensors[id]);
-    check_type(options, tensors[id], DType::kF32);
+    check_type(options, tensors[id], type);
   }
   PagedAttentionSchedule s{.rows = q.spec.shape[0], .head_dim = options.head_dim};
   for (const Tensor* t : {&q, &k}) {
@@ -98,7 +130,6 @@ PagedAttentionSchedule check(const TensorTable& tensors, const PagedAttentionOpt
   check_shape(options, k, {s.rows, s.kv_heads * s.head_dim});
   check_shape(options, tensors[at.v_step], k.spec.shape);
   check_shape(options, tensors[at.out], q.spec.shape);
-  const Tensor& pool = tensors[at.k_past];
   need(pool.spec.shape[1] == k.spec.shape[1] && pool.spec.shape[0] % options.page_size == 0,
        options,
        quoted(pool) + " must be (a multiple of page_size = " + std::to_string(options.page_size) +
@@ -119,7 +150,17 @@ PagedAttentionSchedule check(const TensorTable& tensors, const PagedAttentionOpt
        std::to_string(options.kv_heads_per_work));
   s.kv_heads_per_work = options.kv_heads_per_work;
   s.tile_m = std::min(options.tile_m, s.rows);
-  need(s.tiles() <= std::numeric_limits<std::int32_t>::max() / s.groups(), options,
+  if (type == DType::kBF16) {
+    check_gpu_form(options, s);
+    const Shape table = tensors[at.page_table].spec.shape;
+    s.num_splits = options.num_splits == 0
+                       ? attention_splits(s.results(), table[1] * options.page_size)
+                       : options.num_splits;
+  } else {
+    need(options.num_splits <= 1, options, "num_splits must be 0 or 1 with f32 operands",
+         std::to_string(options.num_splits));
+  }
+  need(s.tiles() <= std::numeric_limits<std::int32_t>::max() / s.groups() / s.num_splits, options,
        "tile_m must be large enough for fewer than 2^31 works",
        std::to_string(s.tiles()) + " row tiles");
   s.num_blocks =
@@ -127,11 +168,19 @@ PagedAttentionSchedule check(const TensorTable& tensors, const PagedAttentionOpt
   return s;
 }
 
-/// This step's keys or values: a work reads every row tile up to its own.
-OperandSpec step_operand(TensorId id, const PagedAttentionSchedule& s, std::int32_t slot) {
+/// This step's keys or values: a work of f32 reads every row tile up to its own, one of bf16 waits
+/// once for all rows.
+OperandSpec step_operand(TensorId id, const PagedAttentionSchedule& s, DType type,
+                         std::int32_t slot) {
+  const Shape shape{s.rows, s.kv_heads * s.head_dim};
+  if (type == DType::kBF16) {
+    return {.tensor = id,
+            .kernel_tiles = TileSet::plain({shape, {s.rows, s.kv_columns()}}),
+            .tiles_of_work = [s](std::int64_t work) { return std::vector{s.group_of(work)}; },
+            .sync_slot = slot};
+  }
   return {.tensor = id,
-          .kernel_tiles =
-              TileSet::plain({{s.rows, s.kv_heads * s.head_dim}, {s.tile_m, s.kv_columns()}}),
+          .kernel_tiles = TileSet::plain({shape, {s.tile_m, s.kv_columns()}}),
           .tiles_of_work =
               [s](std::int64_t work) {
                 std::vector<std::int64_t> tiles;
@@ -154,29 +203,91 @@ Cost cost_of(const PagedAttentionSchedule& s, double ticks) {
   return {.per_work = ticks, .of_work = [s, ticks](std::int64_t work) {
             const std::int64_t m = s.tile_of(work);
             return ticks * static_cast<double>(s.end_row(m) - s.first_row(m)) /
-                   static_cast<double>(s.tile_m);
+                   static_cast<double>(s.tile_m * s.num_splits);
           }};
+}
+
+KernelResources resources_of(const PagedAttentionSchedule& s, DType type) {
+  KernelResources resources = kPagedAttentionResources;
+  if (type == DType::kBF16) {
+    resources.shared_bytes = AttentionShared{static_cast<int>(s.head_dim)}.bytes();
+  }
+  return resources;
+}
+
+/// Everything that the addresses do not decide.
+struct Numbers {
+  PagedAttentionSchedule schedule;
+  Shape table;
+  std::int64_t page_size, prefetch_bytes;
+  float scale;
+};
+
+template <class T>
+std::vector<std::byte> args_of(const Numbers& n, std::int64_t segments, const Addresses& at) {
+  const auto input = [&](int operand) {
+    return static_cast<const T*>(at.operands[static_cast<std::size_t>(operand)]);
+  };
+  const auto i32 = [&](int operand) {
+    return static_cast<const std::int32_t*>(at.operands[static_cast<std::size_t>(operand)]);
+  };
+  return to_bytes(
+      PagedAttentionArgs<T>{.q = {input(Operands::kQ)},
+                            .k_step = {input(Operands::kKStep)},
+                            .v_step = {input(Operands::kVStep)},
+                            .k_past = {input(Operands::kKPast)},
+                            .v_past = {input(Operands::kVPast)},
+                            .positions = {i32(Operands::kPositions)},
+                            .slots = {i32(Operands::kSlotsOfRows)},
+                            .sequence_of_row = {i32(Operands::kSequenceOfRow)},
+                            .first_row = {i32(Operands::kFirstRow)},
+                            .past = {i32(Operands::kPast)},
+                            .page_table = {i32(Operands::kPageTable)},
+                            .out = {static_cast<T*>(at.operands[Operands::kOut])},
+                            .schedule = n.schedule,
+                            .num_sequences = n.table[0],
+                            .max_pages = n.table[1],
+                            .page_size = n.page_size,
+                            .prefetch_bytes = n.prefetch_bytes,
+                            .scale = n.scale,
+                            .partials = static_cast<float*>(at.scratch),
+                            .segments = segments,
+                            .num_works = static_cast<std::int32_t>(n.schedule.num_works()),
+                            .results = static_cast<std::int32_t>(n.schedule.results()),
+                            .groups = static_cast<std::int32_t>(n.schedule.groups()),
+                            .heads_per_kv = static_cast<std::int32_t>(n.schedule.heads_per_kv())});
 }
 
 }  // namespace
 
+std::string paged_attention_kernel_name(DType type, std::int64_t head_dim) {
+  const std::string name = std::string("paged_attention.") + name_of(type);
+  return type == DType::kBF16 ? name + ".d" + std::to_string(head_dim) : name;
+}
+
 NodeSpec paged_attention(const TensorTable& tensors, const PagedAttentionOptions& options,
                          const PagedAttentionTensors& at) {
   const PagedAttentionSchedule s = check(tensors, options, at);
+  const DType type = tensors[at.k_past].spec.dtype;
+  const Shape table = tensors[at.page_table].spec.shape;
   const Shape q_shape{s.rows, s.heads * s.head_dim};
   const TileSet q_tiles = TileSet::plain({q_shape, {s.tile_m, s.q_columns()}});
+  const auto result = [s](std::int64_t work) { return std::vector{s.result_of(work)}; };
   const auto number = [](TensorId id) {
     return OperandSpec{.tensor = id, .when = ReadTime::kPrologue};
   };
   NodeSpec node{
       .name = options.name,
-      .kernel = kPagedAttentionKernel,
+      .kernel = paged_attention_kernel_name(type, s.head_dim),
       .num_works = s.num_works(),
       .num_blocks = s.num_blocks,
       .order = options.order,
-      .operands = {{.tensor = at.q, .kernel_tiles = q_tiles, .sync_slot = Operands::kSlotQ},
-                   step_operand(at.k_step, s, Operands::kSlotKStep),
-                   step_operand(at.v_step, s, Operands::kSlotVStep),
+      .operands = {{.tensor = at.q,
+                    .kernel_tiles = q_tiles,
+                    .tiles_of_work = result,
+                    .sync_slot = Operands::kSlotQ},
+                   step_operand(at.k_step, s, type, Operands::kSlotKStep),
+                   step_operand(at.v_step, s, type, Operands::kSlotVStep),
                    past_operand(at.k_past, tensors[at.k_past], s),
                    past_operand(at.v_past, tensors[at.v_past], s),
                    number(at.positions),
@@ -187,52 +298,35 @@ NodeSpec paged_attention(const TensorTable& tensors, const PagedAttentionOptions
                    number(at.page_table),
                    {.tensor = at.out,
                     .access = Access::kWrite,
+                    .reduction = s.num_splits > 1 ? Reduction::kLastArriver : Reduction::kNone,
                     .kernel_tiles = q_tiles,
+                    .tiles_of_work = result,
                     .sync_slot = Operands::kSlotOut}},
-      .resources = kPagedAttentionResources,
+      .resources = resources_of(s, type),
       .cost = options.cost.value_or(cost_of(s, options.cost_of_tile)),
       .edge = options.edge};
-  const Shape table = tensors[at.page_table].spec.shape;
-  const float scale =
-      options.scale.value_or(1.0F / std::sqrt(static_cast<float>(options.head_dim)));
-  node.make_args = [s, table, scale, page_size = options.page_size,
-                    prefetch = options.prefetch_bytes](const Addresses& addresses) {
-    const auto f32 = [&](int operand) {
-      return static_cast<const float*>(addresses.operands[static_cast<std::size_t>(operand)]);
-    };
-    const auto i32 = [&](int operand) {
-      return static_cast<const std::int32_t*>(
-          addresses.operands[static_cast<std::size_t>(operand)]);
-    };
-    return to_bytes(
-        PagedAttentionArgs{.q = {f32(Operands::kQ)},
-                           .k_step = {f32(Operands::kKStep)},
-                           .v_step = {f32(Operands::kVStep)},
-                           .k_past = {f32(Operands::kKPast)},
-                           .v_past = {f32(Operands::kVPast)},
-                           .positions = {i32(Operands::kPositions)},
-                           .slots = {i32(Operands::kSlotsOfRows)},
-                           .sequence_of_row = {i32(Operands::kSequenceOfRow)},
-                           .first_row = {i32(Operands::kFirstRow)},
-                           .past = {i32(Operands::kPast)},
-                           .page_table = {i32(Operands::kPageTable)},
-                           .out = {static_cast<float*>(addresses.operands[Operands::kOut])},
-                           .schedule = s,
-                           .num_sequences = table[0],
-                           .max_pages = table[1],
-                           .page_size = page_size,
-                           .prefetch_bytes = prefetch,
-                           .scale = scale});
+  const std::int64_t segments =
+      AttentionSegments::count(attention_passes(table[1] * options.page_size));
+  if (s.num_splits > 1) {
+    node.counter.arrivals.assign(static_cast<std::size_t>(s.results()),
+                                 static_cast<std::uint32_t>(s.num_splits));
+    node.scratch_bytes =
+        static_cast<std::size_t>(s.rows * s.kv_heads * segments *
+                                 attention_partial_floats(s.heads_per_kv(), s.head_dim)) *
+        sizeof(float);
+  }
+  const Numbers numbers{
+      .schedule = s,
+      .table = table,
+      .page_size = options.page_size,
+      .prefetch_bytes = options.prefetch_bytes,
+      .scale = options.scale.value_or(1.0F / std::sqrt(static_cast<float>(options.head_dim)))};
+  node.make_args = [=](const Addresses& addresses) {
+    if (type == DType::kF32) return args_of<float>(numbers, segments, addresses);
+    check_alignment(options.name, addresses);
+    return args_of<BFloat16>(numbers, segments, addresses);
   };
   return node;
-}
-
-void add_attention(Device& device) {
-  if (device.name() != "cpu") {
-    throw Error("add paged attention to device `" + device.name() + "`",
-                "the attention operator has no CUDA implementation yet");
-  }
-  add_attention_cpu(device.kernels());
 }
 
 }  // namespace tileweave

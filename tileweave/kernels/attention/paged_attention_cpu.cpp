@@ -28,6 +28,7 @@ HWY_EXPORT(transpose_keys);
 HWY_EXPORT(attend_chunk);
 
 using Operands = PagedAttentionOperands;
+using Args = PagedAttentionArgs<float>;
 using Sync = SyncCta<AtomicsCpu, Operands::kSlots>;
 
 constexpr std::int64_t kLineFloats = 16;  // floats per cache line
@@ -48,7 +49,7 @@ struct SequenceRows {
 /// One block: runs works of an attention in the shape of a CUDA kernel.
 class AttentionBlock {
  public:
-  AttentionBlock(const PagedAttentionArgs& args, Sync& sync, AccessChecker* checker)
+  AttentionBlock(const Args& args, Sync& sync, AccessChecker* checker)
       : args_(args),
         s_(args.schedule),
         sync_(sync),
@@ -296,7 +297,7 @@ class AttentionBlock {
     });
   }
 
-  const PagedAttentionArgs& args_;
+  const Args& args_;
   const PagedAttentionSchedule& s_;
   Sync& sync_;
   AccessChecker* checker_;
@@ -329,7 +330,7 @@ class AttentionBlock {
 
 void paged_attention_cpu(CpuLane& lane, const std::byte* arg_bytes,
                          const std::byte* context_bytes) {
-  const auto& args = *reinterpret_cast<const PagedAttentionArgs*>(arg_bytes);
+  const auto& args = *reinterpret_cast<const Args*>(arg_bytes);
   const auto& context = *reinterpret_cast<const SyncContext<Operands::kSlots>*>(context_bytes);
   Sync sync(context, AtomicsCpu(lane));
   if (!sync.begin_cta()) return;
@@ -346,7 +347,7 @@ void paged_attention_cpu(CpuLane& lane, const std::byte* arg_bytes,
 }  // namespace
 
 void add_attention_cpu(KernelLibrary& kernels) {
-  kernels.add({.name = kPagedAttentionKernel,
+  kernels.add({.name = paged_attention_kernel_name(DType::kF32, 0),
                .num_sync_slots = Operands::kSlots,
                .cpu = paged_attention_cpu});
 }

@@ -1,0 +1,45 @@
+// AttentionShared: where a GPU's attention block keeps what in shared memory. Bytes; host and
+// device.
+#pragma once
+
+#include "tileweave/kernels/attention/attention_segments.h"
+
+namespace tileweave {
+
+inline constexpr int kAttentionThreads = 32 * kAttentionSlices;
+
+struct AttentionShared {
+  int head_dim;
+
+  /// Between rows of keys, values and queries: an odd number of 16-byte units, so that eight
+  /// neighbouring rows lie in different banks.
+  TW_HOST_DEVICE constexpr int pitch() const { return 2 * head_dim + 16; }
+  TW_HOST_DEVICE constexpr int keys() const { return 0; }
+  TW_HOST_DEVICE constexpr int values() const { return kAttentionPass * pitch(); }
+  /// (slice, lane): two pairs of bf16 weights, as the tensor cores take them.
+  TW_HOST_DEVICE constexpr int weights() const { return 2 * kAttentionPass * pitch(); }
+  /// (slice, head): highest score and sum of weights.
+  TW_HOST_DEVICE constexpr int stats() const { return weights() + kAttentionSlices * 32 * 8; }
+  TW_HOST_DEVICE constexpr int bytes() const {
+    return stats() + kAttentionSlices * kAttentionMaxHeads * 8;
+  }
+  /// Where the kernel turns heads itself: queries, and this step's key and value.
+  TW_HOST_DEVICE constexpr int queries() const { return bytes(); }
+  TW_HOST_DEVICE constexpr int own_key() const { return queries() + kAttentionMaxHeads * pitch(); }
+  TW_HOST_DEVICE constexpr int own_value() const { return own_key() + pitch(); }
+  TW_HOST_DEVICE constexpr int bytes_with_heads() const { return own_value() + pitch(); }
+};
+
+/// head_dims that the GPU kernels are compiled for.
+constexpr bool is_attention_head_dim(std::int64_t dim) {
+  return dim == 64 || dim == 80 || dim == 96 || dim == 128;
+}
+
+/// Floats of scratch for one segment of one row and kv head: weighted values of every query head,
+/// then highest score and weight of each.
+TW_HOST_DEVICE constexpr std::int64_t attention_partial_floats(std::int64_t heads,
+                                                               std::int64_t head_dim) {
+  return heads * (head_dim + 2);
+}
+
+}  // namespace tileweave
