@@ -140,12 +140,9 @@ struct ChainResult {
   std::vector<float> table, gathered, z;
 };
 
-const std::vector<std::int32_t>& chain_ids() {
-  static const std::vector<std::int32_t> ids = [] {
-    std::vector<std::int32_t> values;
-    for (std::int32_t t = 0; t < 21; ++t) values.push_back(t % 6 == 5 ? -1 : 2 * t + 1);
-    return values;
-  }();
+std::vector<std::int32_t> chain_ids() {
+  std::vector<std::int32_t> ids;
+  for (std::int32_t t = 0; t < 21; ++t) ids.push_back(t % 6 == 5 ? -1 : 2 * t + 1);
   return ids;
 }
 

@@ -1,46 +1,31 @@
 #include "tileweave/kernels/activation/silu_mul.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
-#include "tileweave/core/error.h"
 #include "tileweave/core/format.h"
 #include "tileweave/kernels/activation/silu_mul_args.h"
+#include "tileweave/plan/node_check.h"
 
 namespace tileweave {
 namespace {
 
 using Operands = SiluMulOperands;
 
-void need(bool holds, const SiluMulOptions& options, const std::string& expected,
-          const std::string& got) {
-  if (!holds) throw Error("make silu_mul node `" + options.name + "`", expected, got);
-}
-
-void check(const SiluMulOptions& options, const TensorSpec& gate_up, const TensorSpec& out) {
-  for (const TensorSpec* t : {&gate_up, &out}) {
-    need(t->shape.num_axes == 2, options, "`" + t->name + "` must be a matrix",
-         "shape " + to_string(t->shape));
-    if (t == &out && t->dtype == DType::kBF16) continue;
-    need(t->dtype == DType::kF32, options,
-         "`" + t->name + "` must be f32" + (t == &out ? " or bf16" : ""), name_of(t->dtype));
-  }
-  need(gate_up.shape[1] % 2 == 0, options,
-       "`" + gate_up.name + "` must have an even number of columns, gate and up",
-       to_string(gate_up.shape));
-  const Shape half{gate_up.shape[0], gate_up.shape[1] / 2};
-  need(out.shape == half, options, "`" + out.name + "` must be " + to_string(half),
-       to_string(out.shape));
-  need(out.kind != TensorKind::kConstant, options,
-       "the result `" + out.name + "` must not be constant", "a constant");
-  const auto at_least = [&](std::int64_t value, std::int64_t least, const char* what) {
-    need(value >= least, options, std::string(what) + " must be at least " + std::to_string(least),
-         std::to_string(value));
-  };
-  at_least(options.tile_m, 1, "tile_m");
-  at_least(options.tile_n, 0, "tile_n");
-  at_least(options.num_blocks, 0, "num_blocks");
+void check_all(const NodeCheck& check, const SiluMulOptions& options, const TensorSpec& gate_up,
+               const TensorSpec& out) {
+  check.matrix(gate_up);
+  check.type(gate_up, {DType::kF32});
+  check.matrix(out);
+  check.type(out, {DType::kF32, DType::kBF16});
+  check.need(gate_up.shape[1] % 2 == 0,
+             "`" + gate_up.name + "` must have an even number of columns, gate and up",
+             to_string(gate_up.shape));
+  check.shape(out, {gate_up.shape[0], gate_up.shape[1] / 2});
+  check.result(out);
+  check.at_least(options.tile_m, 1, "tile_m");
+  check.at_least(options.tile_n, 0, "tile_n");
+  check.at_least(options.num_blocks, 0, "num_blocks");
 }
 
 TileSet input_tiles(const Tiling& tiles) {
@@ -83,14 +68,14 @@ std::string silu_mul_kernel_name(DType out) {
 
 NodeSpec silu_mul(const TensorTable& tensors, const SiluMulOptions& options, TensorId gate_up,
                   TensorId out) {
-  check(options, tensors[gate_up].spec, tensors[out].spec);
+  const NodeCheck check("silu_mul", options.name);
+  check_all(check, options, tensors[gate_up].spec, tensors[out].spec);
   const Shape shape = tensors[out].spec.shape;
   const Tiling tiles{shape,
                      {std::min(options.tile_m, shape[0]),
                       options.tile_n == 0 ? shape[1] : std::min(options.tile_n, shape[1])}};
   const std::int64_t works = tiles.count();
-  need(works <= std::numeric_limits<std::int32_t>::max(), options,
-       "the tiles must be large enough for at most 2^31 - 1 of them", std::to_string(works));
+  check.countable(works);
   const DType type = tensors[out].spec.dtype;
   NodeSpec node{.name = options.name,
                 .kernel = silu_mul_kernel_name(type),

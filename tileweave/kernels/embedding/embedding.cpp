@@ -1,48 +1,35 @@
 #include "tileweave/kernels/embedding/embedding.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
-#include "tileweave/core/error.h"
 #include "tileweave/core/format.h"
 #include "tileweave/kernels/embedding/embedding_args.h"
+#include "tileweave/plan/node_check.h"
 
 namespace tileweave {
 namespace {
 
 using Operands = EmbeddingOperands;
 
-void need(bool holds, const EmbeddingOptions& options, const std::string& expected,
-          const std::string& got) {
-  if (!holds) throw Error("make embedding node `" + options.name + "`", expected, got);
-}
-
-void check(const EmbeddingOptions& options, const TensorSpec& ids, const TensorSpec& table,
-           const TensorSpec& out) {
-  need(ids.shape.num_axes == 1, options, "`" + ids.name + "` must be a vector (T)",
-       "shape " + to_string(ids.shape));
-  need(ids.dtype == DType::kI32, options, "`" + ids.name + "` must be i32", name_of(ids.dtype));
-  need(table.shape.num_axes == 2, options, "`" + table.name + "` must be a matrix (V, H)",
-       "shape " + to_string(table.shape));
-  need(table.dtype == DType::kF32 || table.dtype == DType::kBF16 || table.dtype == DType::kF16,
-       options, "`" + table.name + "` must be f32, bf16 or f16", name_of(table.dtype));
-  const Shape shape{ids.shape[0], table.shape[1]};
-  need(out.shape == shape, options, "`" + out.name + "` must be " + to_string(shape),
-       to_string(out.shape));
-  const bool both_bf16 = table.dtype == DType::kBF16 && out.dtype == DType::kBF16;
-  need(out.dtype == DType::kF32 || both_bf16, options,
-       "`" + out.name + "` must be f32" + (table.dtype == DType::kBF16 ? " or bf16" : ""),
-       name_of(out.dtype));
-  need(out.kind != TensorKind::kConstant, options,
-       "the result `" + out.name + "` must not be constant", "a constant");
-  const auto at_least = [&](std::int64_t value, std::int64_t least, const char* what) {
-    need(value >= least, options, std::string(what) + " must be at least " + std::to_string(least),
-         std::to_string(value));
-  };
-  at_least(options.tile_m, 1, "tile_m");
-  at_least(options.tile_n, 0, "tile_n");
-  at_least(options.num_blocks, 0, "num_blocks");
+void check_all(const NodeCheck& check, const EmbeddingOptions& options, const TensorSpec& ids,
+               const TensorSpec& table, const TensorSpec& out) {
+  check.need(ids.shape.num_axes == 1, "`" + ids.name + "` must be a vector (T)",
+             "shape " + to_string(ids.shape));
+  check.type(ids, {DType::kI32});
+  check.need(table.shape.num_axes == 2, "`" + table.name + "` must be a matrix (V, H)",
+             "shape " + to_string(table.shape));
+  check.type(table, {DType::kF32, DType::kBF16, DType::kF16});
+  check.shape(out, {ids.shape[0], table.shape[1]});
+  if (table.dtype == DType::kBF16) {
+    check.type(out, {DType::kF32, DType::kBF16});
+  } else {
+    check.type(out, {DType::kF32});
+  }
+  check.result(out);
+  check.at_least(options.tile_m, 1, "tile_m");
+  check.at_least(options.tile_n, 0, "tile_n");
+  check.at_least(options.num_blocks, 0, "num_blocks");
 }
 
 ReadTime read_time(const TensorSpec& t) {
@@ -92,19 +79,19 @@ std::string embedding_kernel_name(DType table, DType out) {
 
 NodeSpec embedding(const TensorTable& tensors, const EmbeddingOptions& options, TensorId ids,
                    TensorId table, TensorId out) {
-  check(options, tensors[ids].spec, tensors[table].spec, tensors[out].spec);
-  need(table != out, options, "the result must be another tensor than the table",
-       "`" + tensors[out].spec.name + "` as both");
-  need(tensors.buffer_owner(table) != tensors.buffer_owner(out), options,
-       "the result must not lie in the buffer of the table, whose rows are read in any order",
-       "one buffer for both");
+  const NodeCheck check("embedding", options.name);
+  check_all(check, options, tensors[ids].spec, tensors[table].spec, tensors[out].spec);
+  check.need(table != out, "the result must be another tensor than the table",
+             "`" + tensors[out].spec.name + "` as both");
+  check.need(tensors.buffer_owner(table) != tensors.buffer_owner(out),
+             "the result must not lie in the buffer of the table, whose rows are read in any order",
+             "one buffer for both");
   const Shape shape = tensors[out].spec.shape;
   const Tiling tiles{shape,
                      {std::min(options.tile_m, shape[0]),
                       options.tile_n == 0 ? shape[1] : std::min(options.tile_n, shape[1])}};
   const std::int64_t works = tiles.count();
-  need(works <= std::numeric_limits<std::int32_t>::max(), options,
-       "the tiles must be large enough for at most 2^31 - 1 of them", std::to_string(works));
+  check.countable(works);
   const DType type = tensors[table].spec.dtype;
   const DType out_type = tensors[out].spec.dtype;
   NodeSpec node{.name = options.name,

@@ -1,67 +1,50 @@
 #include "tileweave/kernels/norm/qk_norm.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "tileweave/core/error.h"
 #include "tileweave/core/format.h"
 #include "tileweave/kernels/norm/qk_norm_args.h"
+#include "tileweave/plan/node_check.h"
 
 namespace tileweave {
 namespace {
 
 using Operands = QkNormOperands;
 
-void need(bool holds, const QkNormOptions& options, const std::string& expected,
-          const std::string& got) {
-  if (!holds) throw Error("make qk_norm node `" + options.name + "`", expected, got);
+void check_options(const NodeCheck& check, const QkNormOptions& options) {
+  check.at_least(options.heads, 1, "heads");
+  check.at_least(options.kv_heads, 1, "kv_heads");
+  check.at_least(options.tile_m, 1, "tile_m");
+  check.at_least(options.tile_heads, 0, "tile_heads");
+  check.at_least(options.num_blocks, 0, "num_blocks");
+  check.finite_and_not_negative(options.eps, "eps");
 }
 
-void check_options(const QkNormOptions& options) {
-  const auto at_least = [&](std::int64_t value, std::int64_t least, const char* what) {
-    need(value >= least, options, std::string(what) + " must be at least " + std::to_string(least),
-         std::to_string(value));
-  };
-  at_least(options.heads, 1, "heads");
-  at_least(options.kv_heads, 1, "kv_heads");
-  at_least(options.tile_m, 1, "tile_m");
-  at_least(options.tile_heads, 0, "tile_heads");
-  at_least(options.num_blocks, 0, "num_blocks");
-  need(std::isfinite(options.eps) && options.eps >= 0, options,
-       "eps must be finite and not negative", std::to_string(options.eps));
+void check_weight(const NodeCheck& check, const TensorSpec& weight) {
+  check.need(weight.shape.num_axes == 1, "`" + weight.name + "` must be a vector (head_dim)",
+             "shape " + to_string(weight.shape));
+  check.type(weight, {DType::kF32, DType::kBF16, DType::kF16});
+  check.constant(weight, "the weight ");
 }
 
-void check_weight(const QkNormOptions& options, const TensorSpec& weight) {
-  need(weight.shape.num_axes == 1, options, "`" + weight.name + "` must be a vector (head_dim)",
-       "shape " + to_string(weight.shape));
-  need(weight.dtype == DType::kF32 || weight.dtype == DType::kBF16 || weight.dtype == DType::kF16,
-       options, "`" + weight.name + "` must be f32, bf16 or f16", name_of(weight.dtype));
-  need(weight.kind == TensorKind::kConstant, options,
-       "the weight `" + weight.name + "` must be constant", name_of(weight.kind));
-}
-
-void check_tensors(const QkNormOptions& options, const TensorSpec& qkv, const TensorSpec& q_weight,
-                   const TensorSpec& k_weight, const TensorSpec& out) {
-  check_weight(options, q_weight);
-  check_weight(options, k_weight);
-  need(k_weight.shape == q_weight.shape && k_weight.dtype == q_weight.dtype, options,
-       "`" + k_weight.name + "` must be " + to_string(q_weight.shape) + " " +
-           name_of(q_weight.dtype) + " like `" + q_weight.name + "`",
-       to_string(k_weight.shape) + " " + name_of(k_weight.dtype));
+void check_tensors(const NodeCheck& check, const QkNormOptions& options, const TensorSpec& qkv,
+                   const TensorSpec& q_weight, const TensorSpec& k_weight, const TensorSpec& out) {
+  check_weight(check, q_weight);
+  check_weight(check, k_weight);
+  check.need(k_weight.shape == q_weight.shape && k_weight.dtype == q_weight.dtype,
+             "`" + k_weight.name + "` must be " + to_string(q_weight.shape) + " " +
+                 name_of(q_weight.dtype) + " like `" + q_weight.name + "`",
+             to_string(k_weight.shape) + " " + name_of(k_weight.dtype));
   const std::int64_t heads = options.heads + 2 * options.kv_heads;
   const std::int64_t head_dim = q_weight.shape[0];
-  need(qkv.shape.num_axes == 2 && qkv.shape[1] == heads * head_dim, options,
-       "`" + qkv.name + "` must be (T, " + std::to_string(heads * head_dim) + ") for " +
-           std::to_string(heads) + " heads of " + std::to_string(head_dim),
-       to_string(qkv.shape));
-  need(out.shape == qkv.shape, options, "`" + out.name + "` must be " + to_string(qkv.shape),
-       to_string(out.shape));
-  for (const TensorSpec* t : {&qkv, &out}) {
-    need(t->dtype == DType::kF32, options, "`" + t->name + "` must be f32", name_of(t->dtype));
-  }
-  need(out.kind != TensorKind::kConstant, options,
-       "the result `" + out.name + "` must not be constant", "a constant");
+  check.need(qkv.shape.num_axes == 2 && qkv.shape[1] == heads * head_dim,
+             "`" + qkv.name + "` must be (T, " + std::to_string(heads * head_dim) + ") for " +
+                 std::to_string(heads) + " heads of " + std::to_string(head_dim),
+             to_string(qkv.shape));
+  check.shape(out, qkv.shape);
+  check.type(qkv, {DType::kF32});
+  check.type(out, {DType::kF32});
+  check.result(out);
 }
 
 template <class W>
@@ -89,12 +72,13 @@ std::string qk_norm_kernel_name(DType weight) {
 
 NodeSpec qk_norm(const TensorTable& tensors, const QkNormOptions& options, TensorId qkv,
                  TensorId q_weight, TensorId k_weight, TensorId out) {
-  check_options(options);
-  check_tensors(options, tensors[qkv].spec, tensors[q_weight].spec, tensors[k_weight].spec,
+  const NodeCheck check("qk_norm", options.name);
+  check_options(check, options);
+  check_tensors(check, options, tensors[qkv].spec, tensors[q_weight].spec, tensors[k_weight].spec,
                 tensors[out].spec);
-  need(qkv != out, options,
-       "the result must be another value than the operand (it may share its buffer)",
-       "`" + tensors[out].spec.name + "` as both");
+  check.need(qkv != out,
+             "the result must be another value than the operand (it may share its buffer)",
+             "`" + tensors[out].spec.name + "` as both");
   const Shape shape = tensors[qkv].spec.shape;
   const DType weight = tensors[q_weight].spec.dtype;
   const std::int64_t head_dim = tensors[q_weight].spec.shape[0];
@@ -103,8 +87,7 @@ NodeSpec qk_norm(const TensorTable& tensors, const QkNormOptions& options, Tenso
       options.tile_heads == 0 ? heads : std::min(options.tile_heads, heads);
   const Tiling tiles{shape, {std::min(options.tile_m, shape[0]), tile_heads * head_dim}};
   const std::int64_t works = tiles.count();
-  need(works <= std::numeric_limits<std::int32_t>::max(), options,
-       "the tiles must be large enough for at most 2^31 - 1 of them", std::to_string(works));
+  check.countable(works);
 
   NodeSpec node{.name = options.name,
                 .kernel = qk_norm_kernel_name(weight),

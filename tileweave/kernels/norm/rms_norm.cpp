@@ -1,50 +1,32 @@
 #include "tileweave/kernels/norm/rms_norm.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "tileweave/core/error.h"
-#include "tileweave/core/format.h"
 #include "tileweave/kernels/norm/rms_norm_args.h"
+#include "tileweave/plan/node_check.h"
 
 namespace tileweave {
 namespace {
 
 constexpr std::int64_t kMostPadding = std::int64_t{1} << 20;  // bytes; no SM has as many
 
-void need(bool holds, const RmsNormOptions& options, const std::string& expected,
-          const std::string& got) {
-  if (!holds) throw Error("make rms_norm node `" + options.name + "`", expected, got);
-}
-
-void check(const RmsNormOptions& options, const Tensor& x, const Tensor& weight, const Tensor& y) {
-  need(x.spec.shape.num_axes == 2, options, "`" + x.spec.name + "` must be a matrix",
-       "shape " + to_string(x.spec.shape));
-  const Shape row{x.spec.shape[1]};
-  need(weight.spec.shape == row, options, "`" + weight.spec.name + "` must be " + to_string(row),
-       to_string(weight.spec.shape));
-  need(y.spec.shape == x.spec.shape, options,
-       "`" + y.spec.name + "` must be " + to_string(x.spec.shape), to_string(y.spec.shape));
-  for (const Tensor* t : {&x, &weight, &y}) {
-    const bool half = t->spec.dtype == DType::kF16 && t == &weight;
-    need(t->spec.dtype == DType::kF32 || t->spec.dtype == DType::kBF16 || half, options,
-         "`" + t->spec.name + "` must be f32 or bf16" + (t == &weight ? " or f16" : ""),
-         name_of(t->spec.dtype));
-  }
-  need(weight.spec.dtype != DType::kF16 ||
-           (x.spec.dtype == DType::kF32 && y.spec.dtype == DType::kF32),
-       options, "with the f16 weight `" + weight.spec.name + "` operand and result must be f32",
-       std::string(name_of(x.spec.dtype)) + " and " + name_of(y.spec.dtype));
-  need(weight.spec.kind == TensorKind::kConstant, options,
-       "the weight `" + weight.spec.name + "` must be constant", name_of(weight.spec.kind));
-  need(y.spec.kind != TensorKind::kConstant, options,
-       "the result `" + y.spec.name + "` must not be constant", "a constant");
-  need(options.tile_m >= 1, options, "tile_m must be at least 1", std::to_string(options.tile_m));
-  need(options.num_blocks >= 0, options, "num_blocks must not be negative",
-       std::to_string(options.num_blocks));
-  need(std::isfinite(options.eps) && options.eps >= 0, options,
-       "eps must be finite and not negative", std::to_string(options.eps));
+void check_all(const NodeCheck& check, const RmsNormOptions& options, const TensorSpec& x,
+               const TensorSpec& weight, const TensorSpec& y) {
+  check.matrix(x);
+  check.shape(weight, {x.shape[1]});
+  check.shape(y, x.shape);
+  check.type(x, {DType::kF32, DType::kBF16});
+  check.type(weight, {DType::kF32, DType::kBF16, DType::kF16});
+  check.type(y, {DType::kF32, DType::kBF16});
+  check.need(weight.dtype != DType::kF16 || (x.dtype == DType::kF32 && y.dtype == DType::kF32),
+             "with the f16 weight `" + weight.name + "` operand and result must be f32",
+             std::string(name_of(x.dtype)) + " and " + name_of(y.dtype));
+  check.constant(weight, "the weight ");
+  check.result(y);
+  check.at_least(options.tile_m, 1, "tile_m");
+  check.need(options.num_blocks >= 0, "num_blocks must not be negative",
+             std::to_string(options.num_blocks));
+  check.finite_and_not_negative(options.eps, "eps");
 }
 
 /// Calls `visit` with a value of the element type that `type` names.
@@ -65,18 +47,17 @@ NodeSpec rms_norm(const TensorTable& tensors, const RmsNormOptions& options, Ten
   const Tensor& tx = tensors[x];
   const Tensor& tw = tensors[weight];
   const Tensor& ty = tensors[y];
-  check(options, tx, tw, ty);
-  need(x != y, options,
-       "the result must be another value than the operand (it may share its buffer)",
-       "`" + ty.spec.name + "` as both");
-  need(options.shared_padding >= 0 && options.shared_padding <= kMostPadding, options,
-       "shared_padding must be between 0 and " + std::to_string(kMostPadding),
-       std::to_string(options.shared_padding));
+  const NodeCheck check("rms_norm", options.name);
+  check_all(check, options, tx.spec, tw.spec, ty.spec);
+  check.need(x != y, "the result must be another value than the operand (it may share its buffer)",
+             "`" + ty.spec.name + "` as both");
+  check.need(options.shared_padding >= 0 && options.shared_padding <= kMostPadding,
+             "shared_padding must be between 0 and " + std::to_string(kMostPadding),
+             std::to_string(options.shared_padding));
   const Shape shape = tx.spec.shape;
   const std::int64_t tile_m = std::min(options.tile_m, shape[0]);
   const std::int64_t works = ceil_div(shape[0], tile_m);
-  need(works <= std::numeric_limits<std::int32_t>::max(), options,
-       "tile_m must be large enough for at most 2^31 - 1 row tiles", std::to_string(works));
+  check.countable(works, "the row tiles");
   const TileSet rows = TileSet::plain({shape, {tile_m, shape[1]}});
 
   NodeSpec node{

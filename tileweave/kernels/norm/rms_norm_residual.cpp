@@ -1,64 +1,47 @@
 #include "tileweave/kernels/norm/rms_norm_residual.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "tileweave/core/error.h"
-#include "tileweave/core/format.h"
 #include "tileweave/kernels/norm/rms_norm_residual_args.h"
+#include "tileweave/plan/node_check.h"
 
 namespace tileweave {
 namespace {
 
 using Operands = RmsNormResidualOperands;
 
-void need(bool holds, const RmsNormResidualOptions& options, const std::string& expected,
-          const std::string& got) {
-  if (!holds) throw Error("make rms_norm_residual node `" + options.name + "`", expected, got);
-}
-
-void check_tensors(const RmsNormResidualOptions& options, const TensorTable& tensors,
+void check_tensors(const NodeCheck& check, const TensorTable& tensors,
                    const RmsNormResidualTensors& operands) {
   const TensorSpec& x = tensors[operands.x].spec;
-  need(x.shape.num_axes == 2, options, "`" + x.name + "` must be a matrix",
-       "shape " + to_string(x.shape));
-  for (const TensorId id : {operands.x, operands.delta, operands.sum, operands.y}) {
-    const TensorSpec& t = tensors[id].spec;
-    need(t.shape == x.shape, options, "`" + t.name + "` must be " + to_string(x.shape),
-         to_string(t.shape));
-    if (id == operands.y && t.dtype == DType::kBF16) continue;
-    need(t.dtype == DType::kF32, options,
-         "`" + t.name + "` must be f32" + (id == operands.y ? " or bf16" : ""), name_of(t.dtype));
+  check.matrix(x);
+  for (const TensorId id : {operands.x, operands.delta, operands.sum}) {
+    check.shape(tensors[id].spec, x.shape);
+    check.type(tensors[id].spec, {DType::kF32});
   }
+  check.shape(tensors[operands.y].spec, x.shape);
+  check.type(tensors[operands.y].spec, {DType::kF32, DType::kBF16});
   for (const TensorId id : {operands.sum, operands.y}) {
     const TensorSpec& t = tensors[id].spec;
-    need(t.kind != TensorKind::kConstant, options,
-         "the result `" + t.name + "` must not be constant", "a constant");
-    need(id != operands.x && id != operands.delta, options,
-         "the result must be another value than the operands (it may share a buffer)",
-         "`" + t.name + "` as both");
+    check.result(t);
+    check.need(id != operands.x && id != operands.delta,
+               "the result must be another value than the operands (it may share a buffer)",
+               "`" + t.name + "` as both");
   }
-  need(operands.sum != operands.y, options, "sum and y must be two values",
-       "`" + tensors[operands.y].spec.name + "` as both");
-  need(tensors.buffer_owner(operands.sum) != tensors.buffer_owner(operands.y), options,
-       "sum and y must lie in different buffers", "one buffer for both");
+  check.need(operands.sum != operands.y, "sum and y must be two values",
+             "`" + tensors[operands.y].spec.name + "` as both");
+  check.need(tensors.buffer_owner(operands.sum) != tensors.buffer_owner(operands.y),
+             "sum and y must lie in different buffers", "one buffer for both");
   const TensorSpec& weight = tensors[operands.weight].spec;
-  const Shape row{x.shape[1]};
-  need(weight.shape == row, options, "`" + weight.name + "` must be " + to_string(row),
-       to_string(weight.shape));
-  need(weight.dtype == DType::kF32 || weight.dtype == DType::kBF16 || weight.dtype == DType::kF16,
-       options, "`" + weight.name + "` must be f32, bf16 or f16", name_of(weight.dtype));
-  need(weight.kind == TensorKind::kConstant, options,
-       "the weight `" + weight.name + "` must be constant", name_of(weight.kind));
+  check.shape(weight, {x.shape[1]});
+  check.type(weight, {DType::kF32, DType::kBF16, DType::kF16});
+  check.constant(weight, "the weight ");
 }
 
-void check_options(const RmsNormResidualOptions& options) {
-  need(options.tile_m >= 1, options, "tile_m must be at least 1", std::to_string(options.tile_m));
-  need(options.num_blocks >= 0, options, "num_blocks must not be negative",
-       std::to_string(options.num_blocks));
-  need(std::isfinite(options.eps) && options.eps >= 0, options,
-       "eps must be finite and not negative", std::to_string(options.eps));
+void check_options(const NodeCheck& check, const RmsNormResidualOptions& options) {
+  check.at_least(options.tile_m, 1, "tile_m");
+  check.need(options.num_blocks >= 0, "num_blocks must not be negative",
+             std::to_string(options.num_blocks));
+  check.finite_and_not_negative(options.eps, "eps");
 }
 
 template <class W, class Y>
@@ -92,15 +75,15 @@ std::string rms_norm_residual_kernel_name(DType weight, DType y) {
 
 NodeSpec rms_norm_residual(const TensorTable& tensors, const RmsNormResidualOptions& options,
                            const RmsNormResidualTensors& operands) {
-  check_tensors(options, tensors, operands);
-  check_options(options);
+  const NodeCheck check("rms_norm_residual", options.name);
+  check_tensors(check, tensors, operands);
+  check_options(check, options);
   const Shape shape = tensors[operands.x].spec.shape;
   const DType weight = tensors[operands.weight].spec.dtype;
   const DType y = tensors[operands.y].spec.dtype;
   const Tiling rows{shape, {std::min(options.tile_m, shape[0]), shape[1]}};
   const std::int64_t works = rows.count();
-  need(works <= std::numeric_limits<std::int32_t>::max(), options,
-       "tile_m must be large enough for at most 2^31 - 1 row tiles", std::to_string(works));
+  check.countable(works, "the row tiles");
   const auto operand = [&](TensorId id, Access access, std::int32_t slot) {
     return OperandSpec{
         .tensor = id, .access = access, .kernel_tiles = TileSet::plain(rows), .sync_slot = slot};

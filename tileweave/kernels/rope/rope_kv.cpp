@@ -1,115 +1,90 @@
 #include "tileweave/kernels/rope/rope_kv.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
-#include "tileweave/core/error.h"
 #include "tileweave/core/format.h"
 #include "tileweave/kernels/rope/rope_kv_args.h"
+#include "tileweave/plan/node_check.h"
 
 namespace tileweave {
 namespace {
 
 using Operands = RopeKvOperands;
 
-void need(bool holds, const RopeKvOptions& options, const std::string& expected,
-          const std::string& got) {
-  if (!holds) throw Error("make rope_kv node `" + options.name + "`", expected, got);
+void check_options(const NodeCheck& check, const RopeKvOptions& options) {
+  check.at_least(options.heads, 1, "heads");
+  check.at_least(options.kv_heads, 1, "kv_heads");
+  check.at_least(options.pool_rows, 0, "pool_rows");
+  check.at_least(options.tile_m, 1, "tile_m");
+  check.at_least(options.tile_kv_heads, 0, "tile_kv_heads");
+  check.at_least(options.num_blocks, 0, "num_blocks");
+  check.need(options.heads % options.kv_heads == 0,
+             "heads must be a multiple of kv_heads " + std::to_string(options.kv_heads),
+             std::to_string(options.heads));
+  check.finite_and_positive(options.attention_factor, "attention_factor");
+  check.finite_and_not_negative(options.eps, "eps");
 }
 
-void check_options(const RopeKvOptions& options) {
-  const auto at_least = [&](std::int64_t value, std::int64_t least, const char* what) {
-    need(value >= least, options, std::string(what) + " must be at least " + std::to_string(least),
-         std::to_string(value));
-  };
-  at_least(options.heads, 1, "heads");
-  at_least(options.kv_heads, 1, "kv_heads");
-  at_least(options.pool_rows, 0, "pool_rows");
-  at_least(options.tile_m, 1, "tile_m");
-  at_least(options.tile_kv_heads, 0, "tile_kv_heads");
-  at_least(options.num_blocks, 0, "num_blocks");
-  need(options.heads % options.kv_heads == 0, options,
-       "heads must be a multiple of kv_heads " + std::to_string(options.kv_heads),
-       std::to_string(options.heads));
-  need(std::isfinite(options.attention_factor) && options.attention_factor > 0, options,
-       "attention_factor must be finite and positive", std::to_string(options.attention_factor));
-  need(std::isfinite(options.eps) && options.eps >= 0, options,
-       "eps must be finite and not negative", std::to_string(options.eps));
+void check_tensor(const NodeCheck& check, const TensorSpec& t, const Shape& shape, DType dtype) {
+  check.shape(t, shape);
+  check.type(t, {dtype});
 }
 
-/// Throws unless `t` has this shape and type and, for an operand, is constant.
-void check_tensor(const RopeKvOptions& options, const TensorSpec& t, const Shape& shape,
-                  DType dtype) {
-  need(t.shape == shape, options, "`" + t.name + "` must be " + to_string(shape),
-       to_string(t.shape));
-  need(t.dtype == dtype, options, "`" + t.name + "` must be " + name_of(dtype), name_of(t.dtype));
-}
-
-void check_constant(const RopeKvOptions& options, const TensorSpec& t) {
-  need(t.kind == TensorKind::kConstant, options, "`" + t.name + "` must be constant",
-       name_of(t.kind));
-}
-
-void check_norms(const RopeKvOptions& options, const TensorTable& tensors,
-                 const RopeKvTensors& operands, std::int64_t head_dim) {
-  need((operands.q_norm == kNoTensor) == (operands.k_norm == kNoTensor), options,
-       "q_norm and k_norm must come together", "one of them");
+void check_norms(const NodeCheck& check, const TensorTable& tensors, const RopeKvTensors& operands,
+                 std::int64_t head_dim) {
+  check.need((operands.q_norm == kNoTensor) == (operands.k_norm == kNoTensor),
+             "q_norm and k_norm must come together", "one of them");
   if (operands.q_norm == kNoTensor) return;
-  const DType dtype = tensors[operands.q_norm].spec.dtype;
-  need(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16, options,
-       "`" + tensors[operands.q_norm].spec.name + "` must be f32, bf16 or f16", name_of(dtype));
+  const TensorSpec& q_norm = tensors[operands.q_norm].spec;
+  check.type(q_norm, {DType::kF32, DType::kBF16, DType::kF16});
   for (const TensorId id : {operands.q_norm, operands.k_norm}) {
-    check_tensor(options, tensors[id].spec, {head_dim}, dtype);
-    check_constant(options, tensors[id].spec);
+    check_tensor(check, tensors[id].spec, {head_dim}, q_norm.dtype);
+    check.constant(tensors[id].spec);
   }
 }
 
 /// Throws unless the tensors fit together; returns head_dim.
-std::int64_t check_tensors(const RopeKvOptions& options, const TensorTable& tensors,
-                           const RopeKvTensors& operands) {
+std::int64_t check_tensors(const NodeCheck& check, const RopeKvOptions& options,
+                           const TensorTable& tensors, const RopeKvTensors& operands) {
   const TensorSpec& qkv = tensors[operands.qkv].spec;
   const std::int64_t all_heads = options.heads + 2 * options.kv_heads;
-  need(qkv.shape.num_axes == 2 && qkv.shape[1] % (2 * all_heads) == 0, options,
-       "`" + qkv.name + "` must be (T, " + std::to_string(all_heads) +
-           " head_dim) with an even head_dim",
-       to_string(qkv.shape));
+  check.need(qkv.shape.num_axes == 2 && qkv.shape[1] % (2 * all_heads) == 0,
+             "`" + qkv.name + "` must be (T, " + std::to_string(all_heads) +
+                 " head_dim) with an even head_dim",
+             to_string(qkv.shape));
   const std::int64_t rows = qkv.shape[0];
   const std::int64_t head_dim = qkv.shape[1] / all_heads;
-  check_tensor(options, qkv, qkv.shape, DType::kF32);
-  check_tensor(options, tensors[operands.positions].spec, {rows}, DType::kI32);
-  check_tensor(options, tensors[operands.slots].spec, {rows}, DType::kI32);
-  check_tensor(options, tensors[operands.inv_freq].spec, {head_dim / 2}, DType::kF32);
+  check.type(qkv, {DType::kF32});
+  check_tensor(check, tensors[operands.positions].spec, {rows}, DType::kI32);
+  check_tensor(check, tensors[operands.slots].spec, {rows}, DType::kI32);
+  check_tensor(check, tensors[operands.inv_freq].spec, {head_dim / 2}, DType::kF32);
   for (const TensorId id : {operands.positions, operands.slots, operands.inv_freq}) {
-    check_constant(options, tensors[id].spec);
+    check.constant(tensors[id].spec);
   }
   const TensorSpec& q = tensors[operands.q].spec;
-  const DType result = q.dtype;
-  need(result == DType::kF32 || result == DType::kBF16, options,
-       "`" + q.name + "` must be f32 or bf16", name_of(result));
-  check_tensor(options, q, {rows, options.heads * head_dim}, result);
+  check.shape(q, {rows, options.heads * head_dim});
+  check.type(q, {DType::kF32, DType::kBF16});
   for (const TensorId id : {operands.k_step, operands.v_step}) {
     const TensorSpec& t = tensors[id].spec;
-    check_tensor(options, t, {rows, options.kv_heads * head_dim}, result);
-    need(options.pool_rows > 0 || t.address == nullptr, options,
-         "pool_rows must say how many rows lie at the address of `" + t.name + "`", "0");
-    need(options.pool_rows == 0 || options.pool_rows == rows || t.address != nullptr, options,
-         "`" + t.name + "` must have the address of a pool of " +
-             std::to_string(options.pool_rows) + " rows",
-         "none");
+    check_tensor(check, t, {rows, options.kv_heads * head_dim}, q.dtype);
+    check.need(options.pool_rows > 0 || t.address == nullptr,
+               "pool_rows must say how many rows lie at the address of `" + t.name + "`", "0");
+    check.need(options.pool_rows == 0 || options.pool_rows == rows || t.address != nullptr,
+               "`" + t.name + "` must have the address of a pool of " +
+                   std::to_string(options.pool_rows) + " rows",
+               "none");
   }
   for (const TensorId id : {operands.q, operands.k_step, operands.v_step}) {
     const TensorSpec& t = tensors[id].spec;
-    need(t.kind != TensorKind::kConstant, options,
-         "the result `" + t.name + "` must not be constant", "a constant");
-    need(id != operands.qkv, options, "the results must be other values than qkv",
-         "`" + t.name + "` as both");
+    check.result(t);
+    check.need(id != operands.qkv, "the results must be other values than qkv",
+               "`" + t.name + "` as both");
   }
-  need(operands.q != operands.k_step && operands.q != operands.v_step &&
-           operands.k_step != operands.v_step,
-       options, "q, k_step and v_step must be three values", "one of them twice");
-  check_norms(options, tensors, operands, head_dim);
+  check.need(operands.q != operands.k_step && operands.q != operands.v_step &&
+                 operands.k_step != operands.v_step,
+             "q, k_step and v_step must be three values", "one of them twice");
+  check_norms(check, tensors, operands, head_dim);
   return head_dim;
 }
 
@@ -209,8 +184,9 @@ std::string rope_kv_kernel_name(DType weight, DType result) {
 
 NodeSpec rope_kv(const TensorTable& tensors, const RopeKvOptions& options,
                  const RopeKvTensors& operands) {
-  check_options(options);
-  const std::int64_t head_dim = check_tensors(options, tensors, operands);
+  const NodeCheck check("rope_kv", options.name);
+  check_options(check, options);
+  const std::int64_t head_dim = check_tensors(check, options, tensors, operands);
   const std::int64_t rows = tensors[operands.qkv].spec.shape[0];
   const RopeKvSchedule s{.rows = rows,
                          .heads = options.heads,
@@ -221,8 +197,7 @@ NodeSpec rope_kv(const TensorTable& tensors, const RopeKvOptions& options,
                                               ? options.kv_heads
                                               : std::min(options.tile_kv_heads, options.kv_heads)};
   const std::int64_t works = s.num_works();
-  need(works <= std::numeric_limits<std::int32_t>::max(), options,
-       "the tiles must be large enough for at most 2^31 - 1 of them", std::to_string(works));
+  check.countable(works);
   const DType weight =
       operands.q_norm == kNoTensor ? DType::kF32 : tensors[operands.q_norm].spec.dtype;
   const DType result = tensors[operands.q].spec.dtype;
