@@ -47,7 +47,4 @@ NodeSpec persistent_chain(const StreamShape& shape, int length, const TensorTabl
 
 void add_weight_stream(KernelLibrary& kernels);
 
-/// Fills device memory with bf16 values in [-amplitude, amplitude], a function of index and seed.
-void fill_random_bf16(void* device, std::int64_t count, float amplitude, std::uint64_t seed);
-
 }  // namespace tileweave::bench

@@ -347,24 +347,6 @@ void add_stages(KernelLibrary& kernels) {
                .tiles = TileSupport::kSingleTile});
 }
 
-__global__ void fill_kernel(Bf16* to, std::int64_t count, float amplitude, std::uint64_t seed) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
-       i += step) {
-    std::uint64_t h = static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL + seed;
-    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
-    h ^= h >> 31;
-    const float unit = static_cast<float>(h >> 40) * (1.0F / 8388608.0F) - 1.0F;
-    to[i] = __float2bfloat16(unit * amplitude);
-  }
-}
-
-void check_launch(const char* what) {
-  const cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess) throw Error(what, "a launch that works", cudaGetErrorString(error));
-}
-
 }  // namespace
 
 NodeSpec weight_stream(const StreamShape& shape, const TensorTable& tensors, TensorId w, TensorId x,
@@ -404,11 +386,6 @@ void add_weight_stream(KernelLibrary& kernels) {
   add_stages<5>(kernels);
   add_stages<10>(kernels);
   add_stages<11>(kernels);
-}
-
-void fill_random_bf16(void* device, std::int64_t count, float amplitude, std::uint64_t seed) {
-  fill_kernel<<<1056, 256>>>(static_cast<Bf16*>(device), count, amplitude, seed);
-  check_launch("fill with random values");
 }
 
 }  // namespace tileweave::bench

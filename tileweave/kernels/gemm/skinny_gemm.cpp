@@ -99,8 +99,8 @@ void check_options(const SkinnyGemmOptions& options, std::int64_t k) {
        "stages must be between 1 and " + std::to_string(kMostStages),
        std::to_string(options.stages));
   need(options.window >= 1, options, "window must be at least 1", std::to_string(options.window));
-  need(options.wait_k >= 0 && options.wait_k % kChunkColumns == 0, options,
-       "wait_k must be a multiple of " + std::to_string(kChunkColumns),
+  need(options.wait_k >= 0 && options.wait_k % kPartColumns == 0, options,
+       "wait_k must be a multiple of " + std::to_string(kPartColumns),
        std::to_string(options.wait_k));
   need(options.shared_padding >= 0 && options.shared_padding <= kMostPadding, options,
        "shared_padding must be between 0 and " + std::to_string(kMostPadding),
@@ -225,16 +225,20 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
            " bytes of shared memory per block: fewer stages or a larger split_k",
        std::to_string(shared.bytes + options.shared_padding));
 
+  const bool has_residual = operands.residual != kNoTensor;
   NodeSpec node{.name = options.name,
                 .kernel = skinny_gemm_kernel_name(options.kernel, column_tiles_of(s.m), norm),
                 .num_works = s.num_works(),
                 .num_blocks = s.num_works(),
                 .order = options.order,
                 .operands = {x_operand(operands.x, s),
-                             {.tensor = operands.w, .when = ReadTime::kPrologue},
+                             {.tensor = operands.w,
+                              .when = ReadTime::kPrologue,
+                              // Somebody must own the slot; a constant is never waited for.
+                              .sync_slot = has_residual ? -1 : SkinnyGemmOperands::kSlotResidual},
                              column_operand(operands.y, s, SkinnyGemmOperands::kSlotY)},
                 .resources = {.threads = portable ? kSkinnyConsumers : kSkinnyThreads,
-                              .registers_per_thread = 112,
+                              .registers_per_thread = 96,
                               .shared_bytes = shared.bytes + options.shared_padding},
                 .cost = options.cost.value_or(Cost{.per_work = options.cost_of_work}),
                 .edge = options.edge};

@@ -5,7 +5,7 @@
 // shared memory. y (M, N), or gated (M, N / 2) = silu(x Gateᵀ) * (x Upᵀ) from paired strips; f32 or
 // bf16, plus bias and residual where given. M is at most 64, N and K are any.
 //
-// Sums are fp32. K is cut at multiples of 2 048 into parts, whose sums are added in ascending
+// Sums are fp32. K is cut at multiples of 1 024 into parts, whose sums are added in ascending
 // order; inside a part eight warps take columns 64 w .. 64 w + 63 of every 512 and their sums are
 // added in warp order. So the bits of a row depend on that row alone: not on M, the cut into works,
 // order or mode. Kernel tiles of work {g, j}: strips g, and part j of `split_k` of K:

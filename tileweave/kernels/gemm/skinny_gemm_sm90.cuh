@@ -50,6 +50,12 @@ __device__ __forceinline__ void ring_ready() {
   asm volatile("bar.sync 2, %0;" ::"n"(kSkinnyThreads) : "memory");
 }
 
+/// Set by a warp whose wait failed. It goes on to take part in the barriers, which count every
+/// warp; the block ends without a signal.
+__device__ __forceinline__ volatile int* skinny_dead(const SkinnyGemmArgs& args) {
+  return reinterpret_cast<int*>(skinny_shared() + args.shared.zeros + 16);
+}
+
 /// The loader warp. Short on purpose: other blocks stream meanwhile, and each line of code that is
 /// not in the cache stands in their queue.
 __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader& header) {
@@ -66,13 +72,13 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
   say_ring_ready();
   if (threadIdx.x % 32 != 0) return;
   const SkinnyGemmSchedule& s = args.schedule;
-  const int work = skinny_work(header);
-  const int first = s.first_k(work) / 16;               // fragments of a strip's own row
-  const int count = (s.end_k(work) + 15) / 16 - first;  // that this work takes of each strip
-  const int strips = s.end_strip(work) - s.first_strip(work);
+  const SkinnyWork work(s, skinny_work(header));
+  const int first = work.k_begin / 16;               // fragments of a strip's own row
+  const int count = (work.k_end + 15) / 16 - first;  // that this work takes of each strip
+  const int strips = work.end_strip - work.first_strip;
   const auto* from =
       reinterpret_cast<const unsigned char*>(args.w.get()) +
-      (static_cast<std::int64_t>(s.first_strip(work)) * s.fragments() + first) * kFragmentBytes;
+      (static_cast<std::int64_t>(work.first_strip) * s.fragments() + first) * kFragmentBytes;
   const int chunks_per_strip = (count + kChunkFragments - 1) / kChunkFragments;
   const int total = strips * chunks_per_strip;
   const std::uint64_t policy = ptx::evict_first_policy();
@@ -114,57 +120,107 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
 }
 
 template <int kColumnTiles, bool kNorm>
-__global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles == 8 ? 1 : 2)
+__global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
     skinny_gemm_sm90(const __grid_constant__ SkinnyGemmArgs args,
                      const __grid_constant__ SyncContext<SkinnyGemmOperands::kSlots> context) {
+  using Operands = SkinnyGemmOperands;
   if (threadIdx.x >= kSkinnyConsumers) {
     skinny_load(args, context.header);
     return;
   }
+  const SkinnyGemmSchedule& s = args.schedule;
   SkinnySync sync(context);
-  const bool go = sync.begin_cta();
-  if (!go) {
+  if (!sync.begin_cta()) {
     ring_ready();  // the loader's barriers stay paired; its copies land without consumers
     return;
   }
-  const int work = static_cast<int>(sync.remap(blockIdx.x));
-  SkinnyConsumer<kColumnTiles, kNorm> consumer(args, sync, work);
-  consumer.prologue();
+  const SkinnyWork work(s, static_cast<int>(sync.remap(blockIdx.x)));
+  SkinnyInput<kColumnTiles, kNorm> input(args, work);
+  input.prologue();
+  SkinnySums<kColumnTiles> sums(args);
+  SkinnyResults<kColumnTiles> results(args);
   ring_ready();
-  if (!consumer.start()) return;
-  const SkinnyGemmSchedule& s = args.schedule;
+  const float* residual = nullptr;
   const SkinnyRing ring(args);
-  const std::uint32_t chunks = ptx::shared_address(ring.chunks);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::uint32_t own_fragments =
+      ptx::shared_address(ring.chunks) + warp * kWarpFragments * kFragmentBytes + lane * 16;
   RingPlace at;
   bool alive = true;
   TW_ROLLED_LOOP
-  for (int strip = s.first_strip(work); strip < s.end_strip(work); ++strip) {
-    const bool first_strip = strip == s.first_strip(work);
+  for (int strip = work.first_strip; strip < work.end_strip; ++strip) {
+    float total[SkinnyResults<kColumnTiles>::kCount] = {};
+    bool first = true;
     TW_ROLLED_LOOP
-    for (int k = consumer.k_begin(); k < consumer.k_end(); k += kChunkColumns) {
-      if (first_strip && !consumer.enter_chunk(k)) return;
-      if (alive) {
-        const bool got = wait_mbarrier(&ring.full[at.stage], at.parity,
-                                       static_cast<std::uint32_t>(at.stage), context.header);
-        alive = __all_sync(0xffffffffU, got) != 0;
-        if (!alive) consumer.give_up();
+    for (int k = work.k_begin; k < work.k_end;) {
+      if (strip == work.first_strip &&
+          (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
+        const Ready ready =
+            sync.wait_input(Operands::kSlotX, {0, s.wait_k == 0 ? 0 : k / s.wait_k});
+        if (!ready) return;
+        if (k == work.k_begin && args.residual.ptr != nullptr) {
+          const Ready too = sync.wait_input(Operands::kSlotResidual, {0, work.group});
+          if (!too) return;
+          residual = args.residual.get(too);
+        }
+        input.bring(args.x.get(ready), k);
       }
-      if (alive) {
-        const int columns = min(kChunkColumns, consumer.k_end() - k);
-        consumer.multiply(chunks + at.stage * kChunkBytes, k, (columns + 15) / 16);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.empty[at.stage]);
+      if (first && s.split_k == 1) results.begin_strip(strip, residual);
+      const int part = k / kPartColumns;
+      const int part_end = min(k + kPartColumns, work.k_end);
+      TW_ROLLED_LOOP
+      for (; k < part_end; k += kChunkColumns) {
+        if (alive && !wait_mbarrier(&ring.full[at.stage], at.parity,
+                                    static_cast<std::uint32_t>(at.stage), context.header)) {
+          alive = false;
+        }
+        if (alive) {
+          const std::uint32_t w = own_fragments + at.stage * kChunkBytes;
+          const std::uint32_t x =
+              (k - work.k_begin + warp * kWarpFragments * static_cast<int>(kFragmentColumns)) * 2;
+          if (k + kChunkColumns <= work.k_end) {
+            sums.multiply(w, x);
+          } else {
+            sums.multiply_some(
+                w, x, min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
+          }
+        }
+        // A warp gives up for good once some lane has: its sums are worth nothing.
+        alive = __all_sync(0xffffffffU, alive) != 0;
+        if (lane == 0) ptx::mbarrier_arrive(&ring.empty[at.stage]);
         at.next(args.stages);
       }
-      const int next = k + kChunkColumns;
-      if (next % kPartColumns == 0 || next >= consumer.k_end()) {
-        const int part = k / kPartColumns;
-        consumer.end_part(strip, part, part == s.first_part(work));
+      k = part_end;
+      if (!alive) *skinny_dead(args) = 1;  // said before the barrier, so that all learn of it
+      const float* partial = sums.meet();
+#pragma unroll
+      for (int i = 0; i < SkinnyResults<kColumnTiles>::kCount; ++i) {
+        const int e = results.element(i);
+        if (e < 0) continue;
+        constexpr int kWarpSums = SkinnySums<kColumnTiles>::kWarpSums;
+        float sum = partial[e];
+#pragma unroll
+        for (int w = 1; w < kSkinnyWarps; ++w) sum += partial[w * kWarpSums + e];
+        if (s.split_k > 1) {
+          constexpr int kColumns = SkinnySums<kColumnTiles>::kColumns;
+          skinny_partial(args, strip, part)[e / kColumns * s.m + e % kColumns] = sum;
+        } else {
+          total[i] = first ? sum : total[i] + sum;
+        }
       }
+      first = false;
     }
-    consumer.end_strip(strip);
+    if (s.split_k > 1) continue;
+#pragma unroll
+    for (int i = 0; i < SkinnyResults<kColumnTiles>::kCount; ++i) results.put(i, strip, total[i]);
   }
-  consumer.finish();
+  if (*skinny_dead(args) != 0) return;
+  if (s.split_k > 1) {
+    if (!sync.arrive_last(work.group, static_cast<std::uint32_t>(s.split_k))) return;
+    add_parts(args, work, results, residual);
+  }
+  sync.signal_output(Operands::kSlotY, {0, work.group});
 }
 
 }  // namespace tileweave
