@@ -132,9 +132,11 @@ class Bench {
                    .tracing = tracing,
                    .launch_order = LaunchOrder::kTrusted};
     return std::make_unique<DecodeLoop>(
-        *model_.decoder,
-        DecodeLoopOptions{
-            .run = run, .knobs = knobs, .rows = which.batch, .ring_length = options_.steps});
+        *model_.decoder, DecodeLoopOptions{.run = run,
+                                           .knobs = knobs,
+                                           .rows = which.batch,
+                                           .max_tokens = which.context + options_.steps + 1,
+                                           .ring_length = options_.steps});
   }
 
   void run_once(Arm& arm, const std::vector<KvCache::SequenceId>& sequences,

@@ -71,8 +71,13 @@ DecodeLoop::DecodeLoop(Decoder& decoder, const DecodeLoopOptions& options)
   // A power of two, so that counting modulo 2^32 goes on in step.
   const std::int64_t ring_length = bucket_of(options_.ring_length);
   shape_ = {.rows = rows, .sequences = rows, .outputs = rows, .decode = true};
-  StepBuilder builder(decoder.context(), shape_,
-                      options_.knobs ? *options_.knobs : decoder.knobs_of(shape_));
+  const std::int64_t limit = decoder.options().max_tokens;
+  if (options_.max_tokens == 0) options_.max_tokens = limit;
+  require(options_.max_tokens >= 1 && options_.max_tokens <= limit, kLoop,
+          "no longer sequences than the decoder's", std::to_string(options_.max_tokens));
+  StepContext context = decoder.context();
+  context.max_pages = max_pages_ = ceil_div(options_.max_tokens, decoder.cache().shape().page_size);
+  StepBuilder builder(context, shape_, options_.knobs ? *options_.knobs : decoder.knobs_of(shape_));
   outputs_ = dense_step(builder);
   inputs_ = builder.inputs();
   ring_ = std::make_unique<Ring>(decoder.device(), ring_length, rows);
@@ -86,7 +91,7 @@ DecodeLoop::DecodeLoop(Decoder& decoder, const DecodeLoopOptions& options)
   args.past = at(inputs_.past);
   args.slots = at(inputs_.slots);
   args.page_table = at(inputs_.page_table);
-  args.max_pages = static_cast<std::int32_t>(decoder.context().max_pages);
+  args.max_pages = static_cast<std::int32_t>(max_pages_);
   args.page_size = static_cast<std::int32_t>(decoder.cache().shape().page_size);
   args.tokens = ring_->tokens();
   args.step = ring_->step();
@@ -119,7 +124,7 @@ void DecodeLoop::start(std::span<const KvCache::SequenceId> sequences,
   require_in_vocabulary(ids, decoder_.config());
   program_->synchronize();
   KvCache& cache = decoder_.cache();
-  const std::int64_t limit = decoder_.options().max_tokens;
+  const std::int64_t limit = options_.max_tokens;
   try {
     for (const KvCache::SequenceId sequence : sequences) {
       const std::int64_t length = cache.length(sequence);
@@ -140,7 +145,7 @@ void DecodeLoop::start(std::span<const KvCache::SequenceId> sequences,
   first_ = ring_->count();
 
   // The first step's rows, with the pages of all of them; no page: -1, where a row becomes padding.
-  const auto max_pages = static_cast<std::size_t>(decoder_.context().max_pages);
+  const auto max_pages = static_cast<std::size_t>(max_pages_);
   StepBatch batch;
   batch.ids.assign(ids.begin(), ids.end());
   batch.past.assign(rows, 0);

@@ -27,6 +27,7 @@ struct DecodeLoopOptions {
   RunOptions run = {};
   std::optional<StepKnobs> knobs = std::nullopt;  // nothing: the decoder's
   std::int64_t rows = 1;                          // sequences at most
+  std::int64_t max_tokens = 0;                    // of a sequence; 0: the decoder's limit
   std::int64_t ring_length = 1024;                // steps that may be enqueued and not read yet
 };
 
@@ -64,6 +65,7 @@ class DecodeLoop {
 
   Decoder& decoder_;
   DecodeLoopOptions options_;
+  std::int64_t max_pages_ = 0;
   StepShape shape_;
   StepInputs inputs_;
   StepOutputs outputs_;
