@@ -19,6 +19,7 @@ struct SampleShared {
   std::uint64_t maxima[kSampleWarps];
   std::uint32_t counts[kSampleWarps];
   std::uint32_t bin, rest;  // of the radix selection
+  std::uint32_t cuts[2];    // bins of the search for top-p's boundary
   std::uint32_t found;      // first of the sorted candidates that stays
   std::uint32_t gathered;
   union {
@@ -88,11 +89,11 @@ __device__ __forceinline__ std::uint64_t block_max(std::uint64_t (&of_warp)[kSam
 }
 
 /// Calls `use(score, id)` for the elements of quads from, from + kStride, ... below `end`, in
-/// ascending order, with several loads on their way at a time.
+/// ascending order, with two loads on their way at a time.
 template <int kStride, class Use>
 __device__ __forceinline__ void visit(const float* scores, std::int32_t from, std::int32_t end,
                                       const Use& use) {
-  constexpr int kInFlight = 4;
+  constexpr int kInFlight = 2;  // with those of the other warps, as much as an SM gets in the time
   const auto* const quads = reinterpret_cast<const float4*>(scores);
   for (; from < end; from += kInFlight * kStride) {
     float4 quad[kInFlight];
@@ -116,6 +117,19 @@ __device__ __forceinline__ void visit(const float* scores, std::int32_t from, st
 template <class Use>
 __device__ __forceinline__ void visit_row(const float* scores, std::int32_t quads, const Use& use) {
   visit<kSampleThreads>(scores, static_cast<std::int32_t>(threadIdx.x), quads, use);
+}
+
+/// Place in the order in which top-p takes candidates away.
+__device__ __forceinline__ std::uint64_t order_of(std::uint32_t key, std::int32_t id) {
+  return std::uint64_t{key} << 32 | static_cast<std::uint32_t>(id);
+}
+__device__ __forceinline__ std::uint64_t order_of(float score, std::int32_t id) {
+  return order_of(ordered_key(score), id);
+}
+
+/// exp(score - highest), exactly 1 where they are equal, both infinite included.
+__device__ __forceinline__ float weight_of(float score, float highest) {
+  return score == highest ? 1.0F : expf(score - highest);
 }
 
 /// Sorts the first `count` (a power of two) ascending. Begins and ends with a barrier.

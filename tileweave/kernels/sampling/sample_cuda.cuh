@@ -26,7 +26,8 @@ __device__ inline SampleRowSettings read_settings(const SampleArgs& args, std::i
                            static_cast<std::uint32_t>(args.position.get()[row]))};
 }
 
-__global__ void __launch_bounds__(kSampleThreads)
+// Two blocks per SM, so that one finds room beside whatever else is in flight.
+__global__ void __launch_bounds__(kSampleThreads, 2)
     sample_cuda(const __grid_constant__ SampleArgs args,
                 const __grid_constant__ SyncContext<SampleOperands::kSlots> context) {
   using Operands = SampleOperands;

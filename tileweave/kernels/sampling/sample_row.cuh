@@ -11,6 +11,7 @@
 
 #include "tileweave/kernels/sampling/philox.h"
 #include "tileweave/kernels/sampling/sample_block.cuh"
+#include "tileweave/kernels/sampling/sample_top_p.cuh"
 
 namespace tileweave {
 
@@ -20,19 +21,6 @@ struct SampleRowSettings {
   const std::int32_t* history;
   double uniform;
 };
-
-/// Place in the order in which top-p takes candidates away.
-__device__ __forceinline__ std::uint64_t order_of(std::uint32_t key, std::int32_t id) {
-  return std::uint64_t{key} << 32 | static_cast<std::uint32_t>(id);
-}
-__device__ __forceinline__ std::uint64_t order_of(float score, std::int32_t id) {
-  return order_of(ordered_key(score), id);
-}
-
-/// exp(score - highest), exactly 1 where they are equal, both infinite included.
-__device__ __forceinline__ float weight_of(float score, float highest) {
-  return score == highest ? 1.0F : expf(score - highest);
-}
 
 /// A logit as the filters see it: NaN is -inf.
 __device__ __forceinline__ float score_of(float logit, float temperature) {
@@ -122,95 +110,6 @@ __device__ inline std::uint32_t kth_largest_key(SampleShared& shared, const floa
     __syncthreads();
   }
   return prefix;
-}
-
-/// First candidate in the order, from `lowest` on, that top-p leaves. Candidates leave as long as
-/// the probability of those that left, the next one included, is at most 1 - p; the last one stays.
-__device__ inline std::uint64_t first_in_top_p(SampleShared& shared, const float* scores,
-                                               std::int32_t quads, float highest,
-                                               std::uint64_t lowest, float p) {
-  double weight = 0;
-  std::uint32_t mine = 0;
-  std::uint64_t most = 0;
-  visit_row(scores, quads, [&](float score, std::int32_t id) {
-    const std::uint64_t order = order_of(score, id);
-    if (order < lowest) return;
-    weight += double{weight_of(score, highest)};
-    ++mine;
-    most = most < order ? order : most;
-  });
-  const double total = block_sum(shared.sums, weight);
-  const std::uint64_t last = block_max(shared.maxima, most);
-  const auto limit = static_cast<float>(1.0 - double{p});
-  const auto leaves = [&](double mass) { return static_cast<float>(mass / total) <= limit; };
-
-  // The first that stays lies in [low, high), which is cut until few are left to sort. What is less
-  // likely than an equal share of 1 - p leaves in any case: the first cut.
-  std::uint64_t low = lowest, high = last + 1;
-  std::uint32_t count = block_sum(shared.counts, mine);
-  double left = 0;  // weight of those below `low`
-  const float share = logf(static_cast<float>(double{limit} / count * total));
-  std::uint64_t cut = order_of(highest + share, 0);
-  while (count > kSampleSorted) {
-    if (cut <= low || cut >= high) cut = low + (high - low) / 2;
-    weight = 0;
-    mine = 0;
-    visit_row(scores, quads, [&](float score, std::int32_t id) {
-      const std::uint64_t order = order_of(score, id);
-      if (order < low || order >= cut) return;
-      weight += double{weight_of(score, highest)};
-      ++mine;
-    });
-    const double mass = left + block_sum(shared.sums, weight);
-    const std::uint32_t below = block_sum(shared.counts, mine);
-    if (leaves(mass)) {
-      low = cut;
-      left = mass;
-      count -= below;
-    } else {
-      high = cut;
-      count = below;
-    }
-    cut = 0;
-  }
-
-  if (threadIdx.x == 0) shared.gathered = 0;
-  __syncthreads();
-  visit_row(scores, quads, [&](float score, std::int32_t id) {
-    const std::uint64_t order = order_of(score, id);
-    if (order >= low && order < high) shared.orders[atomicAdd(&shared.gathered, 1U)] = order;
-  });
-  std::uint32_t sorted = 2;
-  while (sorted < count) sorted *= 2;
-  for (std::uint32_t i = count + threadIdx.x; i < sorted; i += kSampleThreads) {
-    shared.orders[i] = ~std::uint64_t{0};
-  }
-  if (threadIdx.x == 0) shared.found = count;
-  sort_orders(shared.orders, sorted);
-
-  // Four of them per thread.
-  constexpr std::uint32_t kPerThread = kSampleSorted / kSampleThreads;
-  double of_candidate[kPerThread], of_thread = 0;
-#pragma unroll
-  for (std::uint32_t i = 0; i < kPerThread; ++i) {
-    const std::uint32_t at = kPerThread * threadIdx.x + i;
-    of_candidate[i] = 0;
-    if (at < count) {
-      of_candidate[i] = double{weight_of(value_of_key(key_of_best(shared.orders[at])), highest)};
-    }
-    of_thread += of_candidate[i];
-  }
-  double mass = left + block_sum_before(shared.sums, of_thread);
-#pragma unroll
-  for (std::uint32_t i = 0; i < kPerThread; ++i) {
-    const std::uint32_t at = kPerThread * threadIdx.x + i;
-    mass += of_candidate[i];
-    if (at < count && !leaves(mass)) atomicMin(&shared.found, at);
-  }
-  __syncthreads();
-  const std::uint64_t stays = shared.found < count ? shared.orders[shared.found] : high;
-  __syncthreads();
-  return stays < last ? stays : last;
 }
 
 /// What is left of the row's weights after all filters.
