@@ -66,9 +66,9 @@ struct PagedAttentionTensors {
 NodeSpec paged_attention(const TensorTable& tensors, const PagedAttentionOptions& options,
                          const PagedAttentionTensors& operands);
 
-/// paged_attention with f32 operands.
+/// paged_attention and decode_attention with f32 operands.
 void add_attention_cpu(KernelLibrary& kernels);
-/// paged_attention with bf16 operands. In builds without CUDA: throws Error saying so.
+/// Both with bf16 operands. In builds without CUDA: throws Error saying so.
 void add_attention_cuda(KernelLibrary& kernels);
 
 inline void add_attention(Device& device) {

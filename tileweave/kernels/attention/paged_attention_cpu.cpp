@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tileweave/kernels/attention/attention_chunk.h"
+#include "tileweave/kernels/attention/decode_attention.h"
 #include "tileweave/kernels/attention/paged_attention.h"
 #include "tileweave/kernels/attention/paged_attention_args.h"
 #include "tileweave/runtime/cpu/tile_view.h"
@@ -350,6 +351,7 @@ void add_attention_cpu(KernelLibrary& kernels) {
   kernels.add({.name = paged_attention_kernel_name(DType::kF32, 0),
                .num_sync_slots = Operands::kSlots,
                .cpu = paged_attention_cpu});
+  add_decode_attention_cpu(kernels);
 }
 
 }  // namespace tileweave

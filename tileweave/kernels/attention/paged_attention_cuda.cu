@@ -1,5 +1,6 @@
 #include "tileweave/kernels/attention/paged_attention_cuda.cuh"
 
+#include "tileweave/kernels/attention/decode_attention.h"
 #include "tileweave/kernels/attention/paged_attention.h"
 
 namespace tileweave {
@@ -19,6 +20,7 @@ void add_attention_cuda(KernelLibrary& kernels) {
   add<80>(kernels);
   add<96>(kernels);
   add<128>(kernels);
+  add_decode_attention_cuda(kernels);
 }
 
 }  // namespace tileweave

@@ -20,6 +20,11 @@ __device__ __forceinline__ void zero_async_16(std::uint32_t to_shared, const voi
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, 0;" ::"r"(to_shared), "l"(any_address)
                : "memory");
 }
+__device__ __forceinline__ void store_shared_16(std::uint32_t to_shared, const uint4& value) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to_shared), "r"(value.x),
+               "r"(value.y), "r"(value.z), "r"(value.w)
+               : "memory");
+}
 __device__ __forceinline__ void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
