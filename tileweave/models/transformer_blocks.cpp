@@ -1,6 +1,7 @@
 #include "tileweave/models/transformer_blocks.h"
 
 #include "tileweave/kernels/activation/silu_mul.h"
+#include "tileweave/kernels/attention/decode_attention.h"
 #include "tileweave/kernels/attention/paged_attention.h"
 #include "tileweave/kernels/embedding/embedding.h"
 #include "tileweave/kernels/norm/qk_norm.h"
@@ -110,6 +111,33 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
   b.tile(kv.v_step, StepOp::kRope, head_dim);  // + alloc
   const TensorId a = b.value("attention", q_columns, b.operand());
   b.tile(a, StepOp::kAttention, q_columns);  // + alloc
+
+  if (b.fuses_attention()) {
+    b.plan().add(decode_attention(b.tensors(),
+                                  {.name = b.name("attention"),
+                                   .heads = config.num_heads,
+                                   .kv_heads = config.num_kv_heads,
+                                   .pool_rows = b.context().cache->pool_rows(),
+                                   .page_size = b.context().cache->shape().page_size,
+                                   .eps = b.eps(),
+                                   .num_splits = b.knobs(StepOp::kAttention).splits,
+                                   .shared_padding = b.knobs(StepOp::kAttention).shared_padding,
+                                   .edge = b.edge(StepOp::kAttention)},
+                                  {.qkv = qkv,
+                                   .positions = b.inputs().positions,
+                                   .slots = b.inputs().slots,
+                                   .sequence_of_row = b.inputs().sequence_of_row,
+                                   .page_table = b.inputs().page_table,
+                                   .inv_freq = b.weight(b.weights().inv_freq, "rope"),
+                                   .k_past = kv.k_past,
+                                   .v_past = kv.v_past,
+                                   .k_step = kv.k_step,
+                                   .v_step = kv.v_step,
+                                   .out = a,
+                                   .q_norm = b.weight(w.q_norm, "q norm"),
+                                   .k_norm = b.weight(w.k_norm, "k norm")}));
+    return add_linear(b, "o", StepOp::kO, a, w.o, w.o_bias, stream);
+  }
 
   const bool norms_here = w.q_norm && !b.fuses();
   if (norms_here) {
