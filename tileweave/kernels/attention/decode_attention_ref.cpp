@@ -102,7 +102,7 @@ void attend(const DecodeAttentionProblem& p, const Head& q, const Seen& seen, DT
   }
   const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
   const double exponentials = (4 + 2 * (*high - *low) + 6 * std::ceil(n / 64)) * kUnit;
-  const double e = std::expm1(2 * worst + 2 * exponentials + 2 * std::log1p(r));
+  const double e = std::expm1(2 * worst + 2 * exponentials + std::log1p(r) - std::log1p(-r));
   double total = 0;
   for (const double score : scores) total += std::exp(score - *high);
   for (std::size_t d = 0; d < dims; ++d) {

@@ -50,10 +50,17 @@ double error_of_weights(const PagedAttentionProblem& p, const std::vector<double
 
 }  // namespace
 
+double paged_attention_bf16_error_bound(double exact, double fp32_bound, double magnitude) {
+  const double r = std::ldexp(1.0, -8);
+  const double error = 4 * fp32_bound + 2 * r / (1 - r) * magnitude;
+  return error + r * (std::fabs(exact) + error);
+}
+
 PagedAttentionReference paged_attention_reference(const PagedAttentionProblem& p) {
   const auto width = static_cast<std::size_t>(p.heads * p.head_dim);
   const double u = std::ldexp(1.0, -24);
-  PagedAttentionReference result{std::vector<double>(p.q.size()), std::vector<double>(p.q.size())};
+  PagedAttentionReference result{std::vector<double>(p.q.size()), std::vector<double>(p.q.size()),
+                                 std::vector<double>(p.q.size())};
   for (std::size_t t = 0; t < p.positions.size(); ++t) {
     const std::int32_t sequence = p.sequence_of_row[t];
     if (sequence < 0) continue;
@@ -95,6 +102,7 @@ PagedAttentionReference paged_attention_reference(const PagedAttentionProblem& p
           largest_value = std::max(largest_value, std::fabs(double{values[j][d]}));
         }
         result.out[at + d] = out;
+        result.magnitudes[at + d] = magnitude;
         result.bounds[at + d] =
             (2 * e + (2 * n + 4) * u) * (1 + e) * magnitude + n * std::ldexp(largest_value, -125);
       }

@@ -30,7 +30,13 @@ struct PagedAttentionProblem {
 struct PagedAttentionReference {
   std::vector<double> out;
   std::vector<double> bounds;
+  std::vector<double> magnitudes;  // Σ w_j |v_j|
 };
+
+/// How far an element may be off when weights and results are rounded to bf16 (by r = 2^-8) and
+/// products are added by tensor cores, which cut addends to the largest: four times fp32's bound.
+/// The same rounded weights are summed, so a normalised one is off by (1 + r) / (1 - r) - 1.
+double paged_attention_bf16_error_bound(double exact, double fp32_bound, double magnitude);
 
 /// Throws Error when a row's position does not follow from its sequence.
 PagedAttentionReference paged_attention_reference(const PagedAttentionProblem& problem);
