@@ -146,9 +146,10 @@ std::vector<std::int32_t> chain_ids() {
   return ids;
 }
 
-ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& options) {
+ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& options,
+                      const EdgePolicy& edge = {.start = StartRule::kWaitAll}) {
   const std::int64_t hidden_rows = 45, rows = 21, cols = 40, p = 24;
-  Plan plan({.num_streams = 3, .edge = {.start = StartRule::kWaitAll}});
+  Plan plan({.num_streams = 3, .edge = edge});
   const auto constant = [&](const char* name, const Shape& shape, DType type) {
     return plan.tensor(
         {.name = name, .shape = shape, .dtype = type, .kind = TensorKind::kConstant});
@@ -178,7 +179,7 @@ ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& opti
           program.read<float>(z)};
 }
 
-TEST(EmbeddingCuda, RowsThatTheRunProducedForEveryTilingModeAndSubmission) {
+TEST(EmbeddingCuda, RowsThatTheRunProducedForEveryTilingModeAndEdge) {
   const auto device = open_cuda_device();
   add_gemm(*device);
   add_norm(*device);
@@ -195,6 +196,9 @@ TEST(EmbeddingCuda, RowsThatTheRunProducedForEveryTilingModeAndSubmission) {
         EXPECT_EQ(result.z, expected.z);
       }
     }
+    SCOPED_TRACE(c.name + ", programmatic");
+    const ChainResult early = run_chain(*device, c, {}, {.kind = EdgeKind::kProgrammatic});
+    EXPECT_EQ(early.z, expected.z);
   }
 }
 

@@ -134,9 +134,10 @@ std::vector<ChainCase> chain_cases() {
           {"in place", {16, 40}, {16, 40}, {.tile_m = 7, .tile_heads = 5}, true}};
 }
 
-std::vector<float> run_chain(Device& device, const ChainCase& c, const RunOptions& options) {
+std::vector<float> run_chain(Device& device, const ChainCase& c, const RunOptions& options,
+                             const EdgePolicy& edge = {.start = StartRule::kWaitAll}) {
   const std::int64_t m = 45, k = 33, dim = 8, n = 10 * dim, p = 24;
-  Plan plan({.num_streams = 3, .edge = {.start = StartRule::kWaitAll}});
+  Plan plan({.num_streams = 3, .edge = edge});
   const auto constant = [&](const char* name, const Shape& shape) {
     return plan.tensor({.name = name, .shape = shape, .kind = TensorKind::kConstant});
   };
@@ -165,7 +166,7 @@ std::vector<float> run_chain(Device& device, const ChainCase& c, const RunOption
   return program.read<float>(z);
 }
 
-TEST(QkNormCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmission) {
+TEST(QkNormCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndEdge) {
   const auto device = open_cuda_device();
   add_gemm(*device);
   add_norm(*device);
@@ -178,6 +179,8 @@ TEST(QkNormCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmission) {
         EXPECT_EQ(run_chain(*device, c, {.mode = mode, .submit = submit}), expected);
       }
     }
+    EXPECT_EQ(run_chain(*device, c, {}, {.kind = EdgeKind::kProgrammatic}), expected)
+        << c.name << ", programmatic";
   }
 }
 

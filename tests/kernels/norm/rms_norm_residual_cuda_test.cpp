@@ -146,9 +146,10 @@ struct ChainResult {
   bool operator==(const ChainResult&) const = default;
 };
 
-ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& options) {
+ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& options,
+                      const EdgePolicy& edge = {.start = StartRule::kWaitAll}) {
   const std::int64_t m = 45, k = 33, n = 72, p = 40;
-  Plan plan({.num_streams = 3, .edge = {.start = StartRule::kWaitAll}});
+  Plan plan({.num_streams = 3, .edge = edge});
   const auto constant = [&](const char* name, const Shape& shape, DType type = DType::kF32) {
     return plan.tensor(
         {.name = name, .shape = shape, .dtype = type, .kind = TensorKind::kConstant});
@@ -190,7 +191,7 @@ ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& opti
           program.read<float>(z), program.read<float>(t)};
 }
 
-TEST(RmsNormResidualCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmission) {
+TEST(RmsNormResidualCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndEdge) {
   const auto device = open_cuda_device();
   add_gemm(*device);
   add_norm(*device);
@@ -209,6 +210,10 @@ TEST(RmsNormResidualCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmi
         EXPECT_EQ(result.t, expected.t);
       }
     }
+    SCOPED_TRACE(c.name + ", programmatic");
+    const ChainResult early = run_chain(*device, c, {}, {.kind = EdgeKind::kProgrammatic});
+    EXPECT_EQ(early.z, expected.z);
+    EXPECT_EQ(early.t, expected.t);
   }
 }
 

@@ -342,11 +342,12 @@ struct ChainResult {
   std::vector<float> z;
 };
 
-ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& options) {
+ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& options,
+                      const EdgePolicy& edge = {.start = StartRule::kWaitAll}) {
   const std::int64_t rows = 37, heads = 6, kv_heads = 3, dim = 8, pool_rows = 50;
   const std::int64_t k = 33, n = (heads + 2 * kv_heads) * dim, p = 24;
   const Pool k_pool(device, pool_rows * kv_heads * dim), v_pool(device, pool_rows * kv_heads * dim);
-  Plan plan({.num_streams = 3, .edge = {.start = StartRule::kWaitAll}});
+  Plan plan({.num_streams = 3, .edge = edge});
   const auto constant = [&](const char* name, const Shape& shape, DType type = DType::kF32) {
     return plan.tensor(
         {.name = name, .shape = shape, .dtype = type, .kind = TensorKind::kConstant});
@@ -411,7 +412,7 @@ ChainResult run_chain(Device& device, const ChainCase& c, const RunOptions& opti
           program.read<float>(z)};
 }
 
-TEST(RopeKvCuda, AfterAProjectionGivesTheSameBitsForEveryTilingModeAndSubmission) {
+TEST(RopeKvCuda, AfterAProjectionGivesTheSameBitsForEveryTilingModeAndEdge) {
   const auto device = open_cuda_device();
   add_gemm(*device);
   add_norm(*device);
@@ -429,6 +430,11 @@ TEST(RopeKvCuda, AfterAProjectionGivesTheSameBitsForEveryTilingModeAndSubmission
         EXPECT_EQ(result.z, expected.z);
       }
     }
+    SCOPED_TRACE(c.name + ", programmatic");
+    const ChainResult early = run_chain(*device, c, {}, {.kind = EdgeKind::kProgrammatic});
+    EXPECT_EQ(early.z, expected.z);
+    EXPECT_EQ(early.k_pool, expected.k_pool);
+    EXPECT_EQ(early.v_pool, expected.v_pool);
   }
 }
 

@@ -64,7 +64,8 @@ class SiluMulTile {
 
   /// Whether groups of eight do not cross an edge, and lie aligned.
   __device__ bool is_aligned_to_groups(const float* gate_up) const {
-    return (cols_ | tile_.first_col) % kWidth == 0 && is_aligned(gate_up) && is_aligned(out_);
+    return (cols_ | tile_.first_col | tile_.cols) % kWidth == 0 && is_aligned(gate_up) &&
+           is_aligned(out_);
   }
 
   __device__ void run_groups(const float* gate_up) const {

@@ -32,7 +32,8 @@ class EmbeddingTile {
 
   __device__ void gather(const std::int32_t* ids, const T* table) const {
     // Groups of eight that do not cross an edge, and lie aligned.
-    if ((cols_ | tile_.first_col) % kWidth == 0 && is_aligned(table) && is_aligned(out_)) {
+    if ((cols_ | tile_.first_col | tile_.cols) % kWidth == 0 && is_aligned(table) &&
+        is_aligned(out_)) {
       gather_groups(ids, table);
     } else {
       gather_elements(ids, table);
