@@ -16,6 +16,7 @@
 #include "cli/read_rate.h"
 #include "cli/version.h"
 #include "tileweave/core/error.h"
+#include "tileweave/models/dense_model.h"
 
 namespace tileweave::cli {
 namespace {
@@ -78,8 +79,9 @@ class Arm {
 };
 
 /// Whether a GPU runs the model.
-bool on_gpu(const ModelChoice& choice) {
-  return choice.device.empty() ? cuda_usable() : choice.device == "cuda";
+bool on_gpu(const ModelChoice& choice, const ModelConfig& config) {
+  if (!choice.device.empty()) return choice.device == "cuda";
+  return cuda_usable() && why_not_on_gpu(config).empty();
 }
 
 }  // namespace
@@ -124,8 +126,9 @@ int bench_decode(const BenchDecodeOptions& asked, std::ostream& out, std::ostrea
   require(
       !asked.batches.empty() && !asked.contexts.empty() && asked.steps >= 0 && asked.repeat >= 1,
       "measure decoding", "a batch, context, number of steps and repeats of at least 1");
-  if (on_gpu(asked.choice)) {
-    return bench_decode_gpu(asked, read_description(asked.choice.model), out, err);
+  const ModelDescription description = read_description(asked.choice.model);
+  if (on_gpu(asked.choice, description.config)) {
+    return bench_decode_gpu(asked, description, out, err);
   }
   require(
       asked.batches.size() == 1 && asked.contexts.size() == 1 && asked.granularities.size() <= 1 &&

@@ -16,6 +16,7 @@
 #include "tileweave/core/atomic_file.h"
 #include "tileweave/core/error.h"
 #include "tileweave/models/decode_loop.h"
+#include "tileweave/models/dense_model.h"
 #include "tileweave/models/random_fill.h"
 #include "tileweave/trace/exposed_time.h"
 
@@ -259,6 +260,8 @@ int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& de
   }
   if (!options.knobs.empty()) read_knobs(options.knobs);
   if (!options.serial_knobs.empty()) read_knobs(options.serial_knobs);
+  const std::string why_not = why_not_on_gpu(description.config);
+  require(why_not.empty(), kBench, why_not.c_str());
   open_cuda_device();  // or says why there is none
   // Before the model takes the memory.
   const CudaReadRate rate = measure_cuda_read_rate();

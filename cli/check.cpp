@@ -32,7 +32,7 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
                         .sequences = bucket_of(options.batch),
                         .outputs = options.rows == 0 ? rows : bucket_of(options.batch),
                         .decode = options.rows == 0};
-  const std::unique_ptr<Device> device = open_model_device(options.choice, err);
+  const std::unique_ptr<Device> device = open_model_device(options.choice, config, err);
   const DecoderOptions limits = resolved(
       {.max_tokens = std::min<std::int64_t>(config.max_position_embeddings, rows)}, config);
   const NumericForm form = numeric_form(device->name());

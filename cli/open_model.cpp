@@ -63,9 +63,13 @@ Tokenizer open_tokenizer(const std::string& directory) {
   return Tokenizer::open((std::filesystem::path(directory) / "tokenizer.json").string());
 }
 
-std::unique_ptr<Device> open_model_device(const ModelChoice& choice, std::ostream& err) {
+std::unique_ptr<Device> open_model_device(const ModelChoice& choice, const ModelConfig& config,
+                                          std::ostream& err) {
+  const std::string why_not = why_not_on_gpu(config);
+  if (choice.device == "cuda") require(why_not.empty(), "run the model on a GPU", why_not.c_str());
   if (choice.device.empty() && cuda_usable()) {
     try {
+      require(why_not.empty(), "run the model on a GPU", why_not.c_str());
       std::unique_ptr<Device> device = open_cuda_device();
       add_dense_model_kernels(*device);
       return device;
@@ -90,7 +94,7 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   if (model.description.weights == WeightSource::kFiles) {
     checkpoint = Checkpoint::open(model.description.directory);
   }
-  model.device = open_model_device(choice, err);
+  model.device = open_model_device(choice, config, err);
   require_room(*model.device, model.description, options);
   std::string note;
   {

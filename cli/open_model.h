@@ -36,9 +36,10 @@ Tokenizer open_tokenizer(const std::string& directory);
 /// Nothing where the directory has no tokenizer.json.
 std::optional<Tokenizer> find_tokenizer(const std::string& directory);
 
-/// "cpu" or "cuda", opened. A GPU that cannot run these models is passed over with a note on `err`
-/// unless it was asked for.
-std::unique_ptr<Device> open_model_device(const ModelChoice& choice, std::ostream& err);
+/// "cpu" or "cuda", opened. A GPU that cannot run the model is passed over with a note on `err`;
+/// where it was asked for, Error.
+std::unique_ptr<Device> open_model_device(const ModelChoice& choice, const ModelConfig& config,
+                                          std::ostream& err);
 
 struct LoadedModel {
   ModelDescription description;

@@ -1,6 +1,7 @@
 #include "tileweave/models/dense_model.h"
 
 #include "tileweave/kernels/activation/silu_mul.h"
+#include "tileweave/kernels/attention/attention_shared.h"
 #include "tileweave/kernels/attention/paged_attention.h"
 #include "tileweave/kernels/embedding/embedding.h"
 #include "tileweave/kernels/gemm/gemm.h"
@@ -33,6 +34,19 @@ void add_dense_model_kernels(Device& device) {
   add_attention(device);
   add_activation(device);
   add_sampling(device);
+}
+
+std::string why_not_on_gpu(const ModelConfig& config) {
+  if (!is_attention_head_dim(config.head_dim)) {
+    return "attention on a GPU takes heads of 64, 80, 96 or 128 elements, not of " +
+           std::to_string(config.head_dim);
+  }
+  if (config.num_heads / config.num_kv_heads > kAttentionMaxHeads) {
+    return "attention on a GPU takes at most " + std::to_string(kAttentionMaxHeads) +
+           " query heads per KV head, not " +
+           std::to_string(config.num_heads / config.num_kv_heads);
+  }
+  return {};
 }
 
 }  // namespace tileweave

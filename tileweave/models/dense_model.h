@@ -4,6 +4,8 @@
 // step to the builder's plan and returns what the host reads after a run.
 #pragma once
 
+#include <string>
+
 #include "tileweave/models/step_builder.h"
 #include "tileweave/runtime/device.h"
 
@@ -14,5 +16,8 @@ StepOutputs dense_step(StepBuilder& b);
 /// Adds the kernels that these models run to a device. Throws Error naming an operator that the
 /// device has no implementation of.
 void add_dense_model_kernels(Device& device);
+
+/// Why no GPU can run a model, as half a sentence; empty: one can.
+std::string why_not_on_gpu(const ModelConfig& config);
 
 }  // namespace tileweave
