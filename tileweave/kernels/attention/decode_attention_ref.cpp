@@ -43,7 +43,7 @@ Head turned(const DecodeAttentionProblem& p, std::int32_t position, std::span<co
     result.values[j] = x[j] * cosine - x[half + j] * sine;
     result.values[half + j] = x[half + j] * cosine + x[j] * sine;
     const double turn =
-        (n + 5) * kUnit * p.attention_factor * (std::fabs(x[j]) + std::fabs(x[half + j]));
+        (n + 8) * kUnit * p.attention_factor * (std::fabs(x[j]) + std::fabs(x[half + j]));
     for (const std::size_t d : {j, half + j}) {
       result.bounds[d] = turn + rounding(type) * (std::fabs(result.values[d]) + turn);
     }
