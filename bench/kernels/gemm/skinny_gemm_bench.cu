@@ -204,7 +204,7 @@ void run_case(Device& device, const Case& c, std::int64_t m, int repeat, std::st
     edges.push_back({.kind = EdgeKind::kProgrammatic});
     edges.push_back({.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion});
   }
-  for (const Cut& cut : {Cut{1, 3}, Cut{1, 5}, Cut{1, 13}, Cut{2, 3}, Cut{2, 6}}) {
+  for (const Cut& cut : {Cut{1, 2}, Cut{1, 3}, Cut{1, 6}, Cut{2, 1}, Cut{2, 2}}) {
     for (const EdgePolicy& edge : edges) {
       const SkinnyGemmOptions options =
           skinny_gemm_cut(m, c.n, c.k, device.limits().num_sms,

@@ -186,7 +186,7 @@ inline void expect_right(const SkinnyCase& c, const SkinnyData& data,
 inline std::vector<SkinnyCase> skinny_cases() {
   std::vector<SkinnyCase> cases;
   for (const std::int64_t m : {1, 2, 7, 8, 9, 16, 17, 33, 64}) {
-    const SkinnyGemmOptions ring{.stages = m <= 16 ? 10 : 3};
+    const SkinnyGemmOptions ring{.stages = m <= 16 ? 4 : 1};
     cases.push_back({.m = m, .n = 131, .k = 523, .options = ring});
     cases.push_back({.m = m, .n = 48, .k = 1024, .norm = true, .residual = true, .options = ring});
   }
@@ -204,7 +204,7 @@ inline std::vector<SkinnyCase> skinny_cases() {
                        .k = 6151,
                        .residual = true,
                        .bias = true,
-                       .options = {.strips_per_work = 2, .split_k = split, .stages = 3}});
+                       .options = {.strips_per_work = 2, .split_k = split, .stages = 2}});
       cases.push_back(
           {.m = m,
            .n = 2 * 35,
@@ -215,7 +215,7 @@ inline std::vector<SkinnyCase> skinny_cases() {
                .gated = true, .strips_per_work = 4, .split_k = split, .stages = 2, .window = 1}});
     }
   }
-  cases.push_back({.m = 40, .n = 70, .k = 2500, .options = {.split_k = 3, .stages = 3}});
+  cases.push_back({.m = 40, .n = 70, .k = 2500, .options = {.split_k = 3, .stages = 2}});
   cases.push_back({.m = 4,
                    .n = 2 * 24,
                    .k = 2048,

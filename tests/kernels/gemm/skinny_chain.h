@@ -58,7 +58,7 @@ inline std::vector<float> run_skinny_chain(Device& device, const SkinnyChainOpti
          .gated = true,
          .kernel = o.kernel,
          .strips_per_work = 4,
-         .stages = 3},
+         .stages = 2},
         {.x = x, .w = weight(2 * o.inner, o.hidden, true, seed), .y = act, .norm_weight = norm}));
     plan.add(skinny_gemm(
         plan.tensors(),

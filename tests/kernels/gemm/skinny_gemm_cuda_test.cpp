@@ -41,11 +41,11 @@ TEST(SkinnyGemmCuda, PackingOnTheDeviceIsPackingOnTheHost) {
 TEST(SkinnyGemmCuda, SplitsRingsAndWindowsDoNotChangeTheBits) {
   const auto device = open_cuda_device();
   add_skinny_gemm(*device);
-  SkinnyCase c{.m = 5, .n = 200, .k = 6151, .residual = true, .options = {.stages = 4}};
+  SkinnyCase c{.m = 5, .n = 200, .k = 6151, .residual = true, .options = {.stages = 2}};
   const SkinnyData data(c);
   const std::vector<float> expected = run_skinny(*device, c, data);
   for (const std::int64_t split : {1, 2, 3, 4}) {
-    for (const std::int64_t stages : {1, 2, 5}) {
+    for (const std::int64_t stages : {1, 2, 3}) {
       for (const std::int64_t strips : {1, 3}) {
         c.options = {.strips_per_work = strips, .split_k = split, .stages = stages};
         EXPECT_EQ(run_skinny(*device, c, data), expected) << c.text();

@@ -131,14 +131,13 @@ SkinnyGemmSchedule schedule_of(std::int64_t m, std::int64_t n, std::int64_t k,
 SkinnyGemmShared shared_of(const SkinnyGemmSchedule& s, std::int64_t stages, bool portable,
                            std::int64_t norm_bytes) {
   const auto up = [](std::int64_t bytes) { return static_cast<int>(ceil_div(bytes, 128) * 128); };
-  const int columns = column_tiles_of(s.m) * kSkinnyColumns;
   SkinnyGemmShared shared;
-  shared.x = static_cast<int>(stages) * kChunkBytes;
+  shared.x = static_cast<int>(stages) * kStageBytes;
   shared.x_stride = static_cast<int>(ceil_div(s.most_k(), 32)) * 64 + 16;
   shared.zeros = shared.x + up(std::int64_t{s.m} * shared.x_stride);
   shared.partial = shared.zeros + 128;
-  const int buffers = columns <= 16 ? 2 : 1;
-  shared.norm = shared.partial + buffers * kSkinnyWarps * 16 * columns * 4;
+  shared.norm = shared.partial + up(std::int64_t{sum_buffers(s.m)} * parts_per_meet(s) *
+                                    kSkinnyWarps * 16 * sum_columns(s.m) * 4);
   shared.squares = shared.norm + up(norm_bytes);
   shared.barriers = shared.squares + (norm_bytes > 0 ? kSkinnyWarps * 64 * 4 : 0);
   shared.bytes = shared.barriers + (portable ? 0 : static_cast<int>(stages) * 16);
@@ -198,8 +197,8 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
   const std::int64_t others =
       shared_of(s, 0, false, with_norm ? k * 4 : 0).bytes + std::int64_t{kMostStages} * 16;
   const std::int64_t per_block = kMostShared / blocks_per_sm - (blocks_per_sm > 1 ? 1024 : 0);
-  const std::int64_t chunks = ceil_div(k, kChunkColumns) * cut.strips_per_work;
-  cut.stages = std::clamp<std::int64_t>((per_block - others) / kChunkBytes, 1,
+  const std::int64_t chunks = ceil_div(k, kPartColumns) * cut.strips_per_work;
+  cut.stages = std::clamp<std::int64_t>((per_block - others) / kStageBytes, 1,
                                         std::min<std::int64_t>(kMostStages, chunks));
   return cut;
 }
@@ -273,6 +272,7 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
   args.shared = shared;
   args.stages = static_cast<std::int32_t>(options.stages);
   args.window = static_cast<std::int32_t>(std::min(options.window, options.stages));
+  args.parts_per_meet = parts_per_meet(s);
   args.eps = options.eps;
   args.norm_type = norm_type;
   args.bias_type = operands.bias == kNoTensor ? DType::kF32 : tensors[operands.bias].spec.dtype;

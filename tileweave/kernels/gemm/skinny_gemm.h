@@ -38,11 +38,11 @@ struct SkinnyGemmOptions {
   SkinnyKernel kernel = SkinnyKernel::kBulk;
   std::int64_t strips_per_work = 1;  // even where gated
   std::int64_t split_k = 1;          // works per group of strips, at most one per part of K
-  std::int64_t stages = 10;          // of the ring, 16 KiB each
+  std::int64_t stages = 5;           // of the ring, 32 KiB each
   /// Copies in flight per block. A release at GPU scope waits for every bulk copy in flight on its
   /// SM: a few keep the memory busy, the whole ring would hold back the signals of the kernel
   /// before.
-  std::int64_t window = 3;
+  std::int64_t window = 2;
   std::int64_t wait_k = 0;          // multiple of 512: start on slices of x as they appear
   std::int64_t shared_padding = 0;  // bytes on top of what the kernel uses: fewer blocks per SM
   TileOrder order = TileOrder::identity();

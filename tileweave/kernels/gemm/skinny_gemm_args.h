@@ -16,12 +16,11 @@ inline constexpr int kSkinnyWarps = 8;  // that multiply; one more loads
 inline constexpr int kSkinnyConsumers = kSkinnyWarps * 32;
 inline constexpr int kSkinnyThreads = kSkinnyConsumers + 32;
 inline constexpr int kSkinnyColumns = 8;   // rows of x per tensor core operand
-inline constexpr int kChunkColumns = 512;  // of K per stage of the ring
-inline constexpr int kPartColumns = 1024;  // of K per sum
-inline constexpr int kChunkFragments = kChunkColumns / static_cast<int>(kFragmentColumns);
-inline constexpr int kWarpFragments = kChunkFragments / kSkinnyWarps;
-inline constexpr int kChunkBytes = kChunkFragments * static_cast<int>(kFragmentBytes);
-inline constexpr int kMostStages = 13;
+inline constexpr int kPartColumns = 1024;  // of K per sum, and per stage of the ring
+inline constexpr int kPartFragments = kPartColumns / static_cast<int>(kFragmentColumns);
+inline constexpr int kWarpFragments = kPartFragments / kSkinnyWarps;
+inline constexpr int kStageBytes = kPartFragments * static_cast<int>(kFragmentBytes);
+inline constexpr int kMostStages = 6;
 
 /// Indices of the node's operands that are always there, and slots of the kernel's SyncContext.
 struct SkinnyGemmOperands {
@@ -99,12 +98,28 @@ struct SkinnyGemmShared {
   int x = 0;         // rows of x_stride bytes; then 16 bytes of zeros
   int x_stride = 0;  //
   int zeros = 0;
-  int partial = 0;  // [buffers][warps][16][8 column_tiles] f32
+  int partial = 0;  // [buffers][parts_per_meet][warps][16][columns] f32
   int norm = 0;     // norm weights as stored
   int squares = 0;  // [warps][64] f32
   int barriers = 0;
   int bytes = 0;
 };
+
+/// Columns that a warp's sums have in shared memory, where the tensor cores' have 8 or more.
+TW_HOST_DEVICE constexpr int sum_columns(int m) {
+  return m <= 8 ? m : m <= 16 ? 16 : m <= 32 ? 32 : 64;
+}
+/// How many such places there are: with two, a block's warps meet once less.
+TW_HOST_DEVICE constexpr int sum_buffers(int m) {
+  return m <= 16 ? 2 : 1;
+}
+/// Parts of K between two barriers of a block's warps.
+constexpr int parts_per_meet(const SkinnyGemmSchedule& s) {
+  if (s.wait_k != 0) return 1;  // slices of x come by parts
+  const int fit = 8192 / (kSkinnyWarps * 16 * 4 * sum_columns(s.m));
+  const int most = fit < 1 ? 1 : fit > 4 ? 4 : fit;
+  return most < s.most_parts() ? most : s.most_parts();
+}
 
 constexpr int column_tiles_of(std::int64_t m) {
   return m <= 8 ? 1 : m <= 16 ? 2 : m <= 32 ? 4 : 8;
@@ -120,7 +135,7 @@ struct SkinnyGemmArgs {
   float* partials;           // split_k > 1: [strips][parts][16][m]
   SkinnyGemmSchedule schedule;
   SkinnyGemmShared shared;
-  std::int32_t stages, window;
+  std::int32_t stages, window, parts_per_meet;
   float eps;
   DType norm_type, bias_type, y_type;
 };

@@ -235,21 +235,24 @@ class SkinnyInput {
   int k_begin_, k_end_;
 };
 
-/// The sums that one thread ends up with: element threadIdx.x + 256 i of a strip's 16 x kColumns.
+/// The sums that one thread ends up with: element threadIdx.x + 256 i of a strip's (16, columns).
 template <int kColumnTiles>
 class SkinnyResults {
  public:
-  static constexpr int kColumns = kColumnTiles * kSkinnyColumns;
-  static constexpr int kCount = (16 * kColumns + kSkinnyConsumers - 1) / kSkinnyConsumers;
+  static constexpr int kCount =
+      (16 * kColumnTiles * kSkinnyColumns + kSkinnyConsumers - 1) / kSkinnyConsumers;
 
   __device__ __forceinline__ explicit SkinnyResults(const SkinnyGemmArgs& args)
-      : args_(args), s_(args.schedule) {}
+      : args_(args), s_(args.schedule), columns_(sum_columns(args.schedule.m)) {}
 
-  /// Element of (16, kColumns) of result `i`; negative: none.
+  /// Element of (16, columns) of result `i`; negative: none.
   __device__ __forceinline__ int element(int i) const {
     const int e = static_cast<int>(threadIdx.x) + i * kSkinnyConsumers;
-    return e < 16 * kColumns && e % kColumns < s_.m ? e : -1;
+    if constexpr (kColumnTiles == 1) return e < 16 * columns_ ? e : -1;  // no padding: m columns
+    return e < 16 * columns_ && e % columns_ < s_.m ? e : -1;
   }
+  __device__ __forceinline__ int row(int e) const { return e / columns_; }
+  __device__ __forceinline__ int token(int e) const { return e % columns_; }
 
   /// Reads bias and residual of a strip early, so that they are there when the sums are.
   __device__ __forceinline__ void begin_strip(int strip, const float* residual) {
@@ -257,7 +260,7 @@ class SkinnyResults {
     for (int i = 0; i < kCount; ++i) {
       at_[i] = -1;
       const int e = element(i);
-      if (e >= 0) place(i, strip, e / kColumns, e % kColumns, residual);
+      if (e >= 0) place(i, strip, row(e), token(e), residual);
     }
   }
 
@@ -297,6 +300,7 @@ class SkinnyResults {
  private:
   const SkinnyGemmArgs& args_;
   const SkinnyGemmSchedule& s_;
+  int columns_;
   int at_[kCount];
   float bias_[kCount], residual_[kCount];
   float gate_[kCount] = {};
@@ -306,11 +310,8 @@ class SkinnyResults {
 template <int kColumnTiles>
 class SkinnySums {
  public:
-  static constexpr int kColumns = kColumnTiles * kSkinnyColumns;
-  static constexpr int kBuffers = kColumnTiles <= 2 ? 2 : 1;
-  static constexpr int kWarpSums = 16 * kColumns;
-
-  __device__ __forceinline__ explicit SkinnySums(const SkinnyGemmArgs& args) {
+  __device__ __forceinline__ explicit SkinnySums(const SkinnyGemmArgs& args)
+      : columns_(sum_columns(args.schedule.m)) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::uint32_t x = ptx::shared_address(skinny_shared() + args.shared.x);
     const std::uint32_t zeros = ptx::shared_address(skinny_shared() + args.shared.zeros);
@@ -321,23 +322,25 @@ class SkinnySums {
       x_row_[t] = exists ? x + row * args.shared.x_stride + lane / 8 * 16 : zeros;
       x_mask_[t] = exists ? ~0U : 0U;
     }
-    partial_ = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
   }
 
-  /// A whole chunk: this warp's four fragments at `w`, its columns of x `offset` bytes into a row.
+  /// A whole part: this warp's fragments at `w`, its columns of x `offset` bytes into a row.
   __device__ __forceinline__ void multiply(std::uint32_t w, std::uint32_t offset) {
     std::uint32_t a[kWarpFragments][4];
 #pragma unroll
     for (int f = 0; f < kWarpFragments; ++f) load_fragment(a[f], w + f * kFragmentBytes);
 #pragma unroll
     for (int t = 0; t < kColumnTiles; ++t) {
-      std::uint32_t b[2][4];
-      ptx::load_matrix_x4(b[0], x_row_[t] + (offset & x_mask_[t]));
-      ptx::load_matrix_x4(b[1], x_row_[t] + ((offset + 64) & x_mask_[t]));
-      ptx::mma_m16n8k16_bf16(acc_[0][t], a[0], b[0][0], b[0][1]);
-      ptx::mma_m16n8k16_bf16(acc_[1][t], a[1], b[0][2], b[0][3]);
-      ptx::mma_m16n8k16_bf16(acc_[0][t], a[2], b[1][0], b[1][1]);
-      ptx::mma_m16n8k16_bf16(acc_[1][t], a[3], b[1][2], b[1][3]);
+      std::uint32_t b[kWarpFragments / 2][4];
+#pragma unroll
+      for (int p = 0; p < kWarpFragments / 2; ++p) {
+        ptx::load_matrix_x4(b[p], x_row_[t] + ((offset + p * 64) & x_mask_[t]));
+      }
+#pragma unroll
+      for (int p = 0; p < kWarpFragments / 2; ++p) {
+        ptx::mma_m16n8k16_bf16(acc_[0][t], a[2 * p], b[p][0], b[p][1]);
+        ptx::mma_m16n8k16_bf16(acc_[1][t], a[2 * p + 1], b[p][2], b[p][3]);
+      }
     }
   }
 
@@ -359,30 +362,27 @@ class SkinnySums {
     }
   }
 
-  /// Ends a part: the sums of all warps meet in shared memory. Returns where; element e of warp w
-  /// lies at [w * kWarpSums + e].
-  __device__ __forceinline__ const float* meet() {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
+  /// Ends a part: the warp's sums go to `to`, (16, columns), and start anew.
+  __device__ __forceinline__ void end_part(float* to) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    float* partial = partial_ + buffer_;
-    float* own = partial + warp * kWarpSums + lane / 4 * kColumns + lane % 4 * 2;
-    if constexpr (kBuffers == 1) SkinnyGroup::barrier();  // the part before has been read
+    float* own = to + lane / 4 * columns_ + lane % 4 * 2;
 #pragma unroll
     for (int t = 0; t < kColumnTiles; ++t) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        *reinterpret_cast<float2*>(own + half * 8 * kColumns + t * kSkinnyColumns) =
-            make_float2(acc_[0][t][half * 2] + acc_[1][t][half * 2],
-                        acc_[0][t][half * 2 + 1] + acc_[1][t][half * 2 + 1]);
+        const float first = acc_[0][t][half * 2] + acc_[1][t][half * 2];
+        const float second = acc_[0][t][half * 2 + 1] + acc_[1][t][half * 2 + 1];
+        float* at = own + half * 8 * columns_ + t * kSkinnyColumns;
+        if constexpr (kColumnTiles == 1) {  // m columns, without padding
+          if (lane % 4 * 2 < columns_) at[0] = first;
+          if (lane % 4 * 2 + 1 < columns_) at[1] = second;
+        } else {
+          *reinterpret_cast<float2*>(at) = make_float2(first, second);
+        }
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) acc_[0][t][i] = acc_[1][t][i] = 0.0F;
     }
-    // Two buffers: whoever writes this one again has passed the next part's barrier, and so have
-    // its readers.
-    SkinnyGroup::barrier();
-    if constexpr (kBuffers == 2) buffer_ = kSkinnyWarps * kWarpSums - buffer_;
-    return partial;
   }
 
  private:
@@ -393,35 +393,53 @@ class SkinnySums {
                  : "r"(address));
   }
 
-  float* partial_;
-  int buffer_ = 0;
+  int columns_;
   std::uint32_t x_row_[kColumnTiles];
   std::uint32_t x_mask_[kColumnTiles];
   float acc_[2][kColumnTiles][4] = {};
 };
 
-/// Where the sum of part `part` of a strip lies, for whoever adds the parts up.
+/// Where the sum of part `part` of a strip lies, (16, m), for whoever adds the parts up.
 __device__ __forceinline__ float* skinny_partial(const SkinnyGemmArgs& args, int strip, int part) {
   const SkinnyGemmSchedule& s = args.schedule;
   return args.partials + (static_cast<std::int64_t>(strip) * s.parts() + part) * (16 * s.m);
 }
 
-/// The last arriver's part of a product whose K several works share.
+/// Sum of all parts of element `e` of a strip, in ascending order; loads in flight four at a time.
+__device__ __forceinline__ float sum_of_parts(const SkinnyGemmArgs& args, int strip, int e) {
+  const int parts = args.schedule.parts();
+  const int step = 16 * args.schedule.m;
+  const float* from = skinny_partial(args, strip, 0) + e;
+  float sum = from[0];
+  int p = 1;
+  TW_ROLLED_LOOP
+  for (; p + 4 <= parts; p += 4) {
+    const float a = from[p * step], b = from[(p + 1) * step], c = from[(p + 2) * step],
+                d = from[(p + 3) * step];
+    sum = sum + a + b + c + d;
+  }
+  TW_ROLLED_LOOP
+  for (; p < parts; ++p) sum += from[p * step];
+  return sum;
+}
+
+/// The last arriver's part of a product whose K several works share: a thread per element of the
+/// group's strips, or of its pairs of strips.
 template <int kColumnTiles>
 __device__ __forceinline__ void add_parts(const SkinnyGemmArgs& args, const SkinnyWork& work,
                                           SkinnyResults<kColumnTiles>& results,
                                           const float* residual) {
   const SkinnyGemmSchedule& s = args.schedule;
+  const int unit = s.gated ? 2 : 1;
+  const int size = 16 * s.m;
+  const int count = (work.end_strip - work.first_strip) / unit * size;
   TW_ROLLED_LOOP
-  for (int strip = work.first_strip; strip < work.end_strip; ++strip) {
-#pragma unroll
-    for (int i = 0; i < SkinnyResults<kColumnTiles>::kCount; ++i) {
-      const int e = static_cast<int>(threadIdx.x) + i * kSkinnyConsumers;
-      if (e >= 16 * s.m) continue;
-      results.place(i, strip, e / s.m, e % s.m, residual);
-      float sum = skinny_partial(args, strip, 0)[e];
-      for (int p = 1; p < s.parts(); ++p) sum += skinny_partial(args, strip, p)[e];
-      results.put(i, strip, sum);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSkinnyConsumers) {
+    const int strip = work.first_strip + i / size * unit;
+    const int e = i % size;
+    for (int half = 0; half < unit; ++half) {
+      results.place(0, strip + half, e / s.m, e % s.m, residual);
+      results.put(0, strip + half, sum_of_parts(args, strip + half, e));
     }
   }
 }

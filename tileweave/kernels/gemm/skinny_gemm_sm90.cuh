@@ -79,8 +79,8 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
   const auto* from =
       reinterpret_cast<const unsigned char*>(args.w.get()) +
       (static_cast<std::int64_t>(work.first_strip) * s.fragments() + first) * kFragmentBytes;
-  const int chunks_per_strip = (count + kChunkFragments - 1) / kChunkFragments;
-  const int total = strips * chunks_per_strip;
+  const int stages_per_strip = (count + kPartFragments - 1) / kPartFragments;
+  const int total = strips * stages_per_strip;
   const std::uint64_t policy = ptx::evict_first_policy();
   RingPlace at;
   RingPlace landing;
@@ -99,10 +99,10 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
                                                 static_cast<std::uint32_t>(at.stage), header)) {
       break;
     }
-    const int fragments = left < kChunkFragments ? left : kChunkFragments;
+    const int fragments = left < kPartFragments ? left : kPartFragments;
     const auto bytes = static_cast<std::uint32_t>(fragments * kFragmentBytes);
     ptx::mbarrier_arrive_expect(&ring.full[at.stage], bytes);
-    ptx::bulk_load_hint(ring.chunks + at.stage * kChunkBytes, from, bytes, &ring.full[at.stage],
+    ptx::bulk_load_hint(ring.chunks + at.stage * kStageBytes, from, bytes, &ring.full[at.stage],
                         policy);
     from += bytes;
     left -= fragments;
@@ -148,10 +148,13 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
       ptx::shared_address(ring.chunks) + warp * kWarpFragments * kFragmentBytes + lane * 16;
   RingPlace at;
   bool alive = true;
+  const int columns = sum_columns(s.m);
+  const int warp_sums = 16 * columns;
+  float* const partial = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
+  int buffer = 0;
   TW_ROLLED_LOOP
   for (int strip = work.first_strip; strip < work.end_strip; ++strip) {
     float total[SkinnyResults<kColumnTiles>::kCount] = {};
-    bool first = true;
     TW_ROLLED_LOOP
     for (int k = work.k_begin; k < work.k_end;) {
       if (strip == work.first_strip &&
@@ -166,50 +169,55 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
         }
         input.bring(args.x.get(ready), k);
       }
+      const bool first = k == work.k_begin;
       if (first && s.split_k == 1) results.begin_strip(strip, residual);
       const int part = k / kPartColumns;
-      const int part_end = min(k + kPartColumns, work.k_end);
+      float* const sums_here = partial + buffer;
+      int count = 0;
+      if constexpr (kColumnTiles > 2) SkinnyGroup::barrier();  // one buffer: it has been read
       TW_ROLLED_LOOP
-      for (; k < part_end; k += kChunkColumns) {
-        if (alive && !wait_mbarrier(&ring.full[at.stage], at.parity,
-                                    static_cast<std::uint32_t>(at.stage), context.header)) {
-          alive = false;
-        }
-        if (alive) {
-          const std::uint32_t w = own_fragments + at.stage * kChunkBytes;
-          const std::uint32_t x =
-              (k - work.k_begin + warp * kWarpFragments * static_cast<int>(kFragmentColumns)) * 2;
-          if (k + kChunkColumns <= work.k_end) {
-            sums.multiply(w, x);
-          } else {
-            sums.multiply_some(
-                w, x, min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
-          }
-        }
+      for (; count < args.parts_per_meet && k < work.k_end; ++count, k += kPartColumns) {
+        alive = alive && wait_mbarrier(&ring.full[at.stage], at.parity,
+                                       static_cast<std::uint32_t>(at.stage), context.header);
         // A warp gives up for good once some lane has: its sums are worth nothing.
         alive = __all_sync(0xffffffffU, alive) != 0;
+        const std::uint32_t w = own_fragments + at.stage * kStageBytes;
+        const std::uint32_t x = (k - work.k_begin) * 2 + warp * kWarpFragments * 32;
+        if (k + kPartColumns <= work.k_end) {
+          sums.multiply(w, x);
+        } else {
+          sums.multiply_some(
+              w, x, min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
+        }
+        __syncwarp();
         if (lane == 0) ptx::mbarrier_arrive(&ring.empty[at.stage]);
         at.next(args.stages);
+        sums.end_part(sums_here + (count * kSkinnyWarps + warp) * warp_sums);
       }
-      k = part_end;
       if (!alive) *skinny_dead(args) = 1;  // said before the barrier, so that all learn of it
-      const float* partial = sums.meet();
+      // Two buffers: whoever writes this one again has passed the next barrier, and so have its
+      // readers.
+      SkinnyGroup::barrier();
+      if constexpr (kColumnTiles <= 2) {
+        buffer = args.parts_per_meet * kSkinnyWarps * warp_sums - buffer;
+      }
 #pragma unroll
       for (int i = 0; i < SkinnyResults<kColumnTiles>::kCount; ++i) {
         const int e = results.element(i);
         if (e < 0) continue;
-        constexpr int kWarpSums = SkinnySums<kColumnTiles>::kWarpSums;
-        float sum = partial[e];
+        TW_ROLLED_LOOP
+        for (int p = 0; p < count; ++p) {
+          const float* from = sums_here + p * kSkinnyWarps * warp_sums + e;
+          float sum = from[0];
 #pragma unroll
-        for (int w = 1; w < kSkinnyWarps; ++w) sum += partial[w * kWarpSums + e];
-        if (s.split_k > 1) {
-          constexpr int kColumns = SkinnySums<kColumnTiles>::kColumns;
-          skinny_partial(args, strip, part)[e / kColumns * s.m + e % kColumns] = sum;
-        } else {
-          total[i] = first ? sum : total[i] + sum;
+          for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * warp_sums];
+          if (s.split_k > 1) {
+            skinny_partial(args, strip, part + p)[results.row(e) * s.m + results.token(e)] = sum;
+          } else {
+            total[i] = first && p == 0 ? sum : total[i] + sum;
+          }
         }
       }
-      first = false;
     }
     if (s.split_k > 1) continue;
 #pragma unroll
