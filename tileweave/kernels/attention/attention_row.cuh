@@ -99,6 +99,17 @@ class AttentionRow {
     ptx::commit_copies();
   }
 
+  /// Brings the older rows of a pass into L2: of the second one, which shared memory has no room
+  /// for.
+  __device__ void bring_near(int pass) const {
+    const int key = key_of(pass);
+    if (key >= keys_.past || key >= keys_.keys) return;
+    const char* const rows = lane_ < kAttentionSlice ? pool_.k_past : pool_.v_past;
+    const char* const row = rows + std::int64_t{older_row(key)} * pool_.stride;
+#pragma unroll
+    for (int byte = 0; byte < 2 * kDim; byte += 128) ptx::prefetch_to_l2(row + byte);
+  }
+
   /// Starts fetching what `prefetch` of the same pass left out: `step_key(to, row, unit)` and
   /// `step_value` bring 16 bytes of this step's pool row `row` to shared address `to`.
   template <class StepKey, class StepValue>
@@ -155,14 +166,22 @@ class AttentionRow {
     return (end < keys_.keys ? end : keys_.keys) > keys_.past;
   }
 
+  /// This lane's key of the warp's slice.
+  __device__ int key_of(int pass) const {
+    return pass * kAttentionPass + warp_ * kAttentionSlice + lane_ % kAttentionSlice;
+  }
+  __device__ std::int32_t older_row(int key) const {
+    const int page = key / keys_.page_size;
+    return keys_.pages[page] * keys_.page_size + key - page * keys_.page_size;
+  }
+
   /// Pool rows of this warp's slice, one per lane.
   __device__ void find_rows(int pass) {
-    const int key = pass * kAttentionPass + warp_ * kAttentionSlice + lane_ % kAttentionSlice;
+    const int key = key_of(pass);
     if (key >= keys_.keys) {
       row_ = 0;
     } else if (key < keys_.past) {
-      const int page = key / keys_.page_size;
-      row_ = keys_.pages[page] * keys_.page_size + key - page * keys_.page_size;
+      row_ = older_row(key);
     } else {
       row_ = keys_.step_slots[key - keys_.past];
     }

@@ -131,6 +131,7 @@ class DecodeAttentionBlock {
                .stride = s.kv_heads * kDim * 2},
               keys);
     if (begin < end) row_.prefetch(begin);
+    if (begin + 1 < end) row_.bring_near(begin + 1);
     HeadTurner<kDim, W> turner;
     turner.prepare(args_.inv_freq.get(), args_.q_norm.get(), args_.k_norm.get(), keys.past,
                    args_.attention_factor, args_.eps);

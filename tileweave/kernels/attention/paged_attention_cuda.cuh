@@ -57,6 +57,7 @@ class PagedAttentionBlock {
     for (int t = first; t < end; ++t) {
       open(t);
       if (begin_ < end_) row_.prefetch(begin_);
+      if (begin_ + 1 < end_) row_.bring_near(begin_ + 1);
       if (t == first) {
         ready = sync_.wait_input(Operands::kSlotQ, {tile, group_});
         if (ready) ready = sync_.wait_input(Operands::kSlotKStep, {0, group_});

@@ -28,6 +28,10 @@ __device__ __forceinline__ void store_shared_16(std::uint32_t to_shared, const u
 __device__ __forceinline__ void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
+/// Starts moving the line that holds `address` into L2. Only for data no one writes in this run.
+__device__ __forceinline__ void prefetch_to_l2(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
 /// All but the last `kPending` groups of this thread's copies have arrived.
 template <int kPending>
 __device__ __forceinline__ void wait_copies() {
