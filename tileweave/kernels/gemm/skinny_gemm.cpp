@@ -84,16 +84,26 @@ void check_operands(const TensorTable& tensors, const SkinnyGemmOptions& options
        name_of(residual.spec.dtype));
 }
 
-void check_options(const SkinnyGemmOptions& options, std::int64_t k) {
+/// Parts of K whose sums are added up first. Up to 16 rows it follows from K alone.
+std::int64_t span_parts(std::int64_t m, std::int64_t k) {
+  constexpr std::int64_t kMostSpans = 4;
+  return m <= 16 ? ceil_div(ceil_div(k, kPartColumns), kMostSpans) : 1;
+}
+
+std::int64_t num_spans(std::int64_t m, std::int64_t k) {
+  return ceil_div(ceil_div(k, kPartColumns), span_parts(m, k));
+}
+
+void check_options(const SkinnyGemmOptions& options, std::int64_t m, std::int64_t k) {
   need(options.strips_per_work >= 1 && options.strips_per_work <= kMostSize &&
            (!options.gated || options.strips_per_work % 2 == 0),
        options,
        options.gated ? "strips_per_work must be even where gated"
                      : "strips_per_work must be at least 1",
        std::to_string(options.strips_per_work));
-  const std::int64_t parts = ceil_div(k, kPartColumns);
-  need(options.split_k >= 1 && options.split_k <= parts, options,
-       "split_k must be between 1 and the " + std::to_string(parts) + " parts of K",
+  const std::int64_t spans = num_spans(m, k);
+  need(options.split_k >= 1 && options.split_k <= spans, options,
+       "split_k must be between 1 and the " + std::to_string(spans) + " spans of K",
        std::to_string(options.split_k));
   need(options.stages >= 1 && options.stages <= kMostStages, options,
        "stages must be between 1 and " + std::to_string(kMostStages),
@@ -124,6 +134,7 @@ SkinnyGemmSchedule schedule_of(std::int64_t m, std::int64_t n, std::int64_t k,
               static_cast<std::int32_t>(std::min(options.strips_per_work, layout.num_strips())),
           .split_k = static_cast<std::int32_t>(options.split_k),
           .wait_k = static_cast<std::int32_t>(options.wait_k >= k ? 0 : options.wait_k),
+          .span_parts = static_cast<std::int32_t>(span_parts(m, k)),
           .gated = options.gated};
 }
 
@@ -185,12 +196,12 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
   const PackedLayout layout = layout_of(n, k, base);
   const std::int64_t unit = base.gated ? 2 : 1;
   const std::int64_t groups = ceil_div(layout.num_strips(), unit);
-  const std::int64_t parts = ceil_div(k, kPartColumns);
+  const std::int64_t spans = num_spans(m, k);
   // Rows of x fill the shared memory of a block beside its ring: K is split until a third of it is
   // enough. Few strips are split too, until they are enough for half of the SMs.
   const std::int64_t room = (kMostShared / blocks_per_sm - 1024) / 3;
-  cut.split_k = std::min(parts, ceil_div(m * std::min(k, parts * kPartColumns) * 2, room));
-  while (cut.split_k < parts && groups * cut.split_k * 2 <= num_sms) ++cut.split_k;
+  cut.split_k = std::min(spans, ceil_div(m * k * 2, room));
+  while (cut.split_k < spans && groups * cut.split_k * 2 <= num_sms) ++cut.split_k;
   const std::int64_t slots = std::max<std::int64_t>(1, num_sms / cut.split_k);
   cut.strips_per_work = ceil_div(groups, slots) * unit;
   const SkinnyGemmSchedule s = schedule_of(m, n, k, cut);
@@ -210,7 +221,7 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
   const Tensor& tw = tensors[operands.w];
   const Tensor& ty = tensors[operands.y];
   const std::int64_t k = tw.spec.shape[1];
-  check_options(options, k);
+  check_options(options, tx.spec.shape[0], k);
   const SkinnyGemmSchedule s = schedule_of(tx.spec.shape[0], tw.spec.shape[0], k, options);
   const bool norm = operands.norm_weight != kNoTensor;
   need(!norm || s.wait_k == 0, options, "a norm in front needs all of K at once: wait_k 0",
@@ -248,7 +259,7 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
     node.counter.arrivals.assign(static_cast<std::size_t>(s.groups()),
                                  static_cast<std::uint32_t>(s.split_k));
     node.scratch_bytes = static_cast<std::size_t>(s.num_strips) *
-                         static_cast<std::size_t>(s.parts()) * 16 * static_cast<std::size_t>(s.m) *
+                         static_cast<std::size_t>(s.spans()) * 16 * static_cast<std::size_t>(s.m) *
                          sizeof(float);
   }
   const auto add = [&](TensorId id, OperandSpec spec) {

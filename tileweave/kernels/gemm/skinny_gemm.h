@@ -5,10 +5,11 @@
 // shared memory. y (M, N), or gated (M, N / 2) = silu(x Gateᵀ) * (x Upᵀ) from paired strips; f32 or
 // bf16, plus bias and residual where given. M is at most 64, N and K are any.
 //
-// Sums are fp32. K is cut at multiples of 1 024 into parts, whose sums are added in ascending
-// order; inside a part eight warps take columns 64 w .. 64 w + 63 of every 512 and their sums are
-// added in warp order. So the bits of a row depend on that row alone: not on M, the cut into works,
-// order or mode. Kernel tiles of work {g, j}: strips g, and part j of `split_k` of K:
+// Sums are fp32. K is cut at multiples of 1 024 into parts; inside a part eight warps take 128
+// columns each and their sums are added in warp order. Parts make up at most four spans (one part
+// each where M > 16), whose sums are added in ascending order. So the bits of a row depend on that
+// row alone, up to 16 rows and beyond them: not on M, the cut into works, order or mode.
+// Kernel tiles of work {g, j}: strips g, and share j of `split_k` of the spans of K:
 //   x         slot 0  {0, s}: (M, wait_k), the slices of K of the work's parts; wait_k 0: (M, K)
 //   residual  slot 1  {0, g}: as y
 //   y         slot 2  {0, g}: (M, columns of the work's strips); signalled by the last arriver
@@ -37,7 +38,7 @@ struct SkinnyGemmOptions {
   float eps = 1e-6F;   // of the norm in front
   SkinnyKernel kernel = SkinnyKernel::kBulk;
   std::int64_t strips_per_work = 1;  // even where gated
-  std::int64_t split_k = 1;          // works per group of strips, at most one per part of K
+  std::int64_t split_k = 1;          // works per group of strips, at most one per span of K
   std::int64_t stages = 5;           // of the ring, 32 KiB each
   /// Copies in flight per block. A release at GPU scope waits for every bulk copy in flight on its
   /// SM: a few keep the memory busy, the whole ring would hold back the signals of the kernel

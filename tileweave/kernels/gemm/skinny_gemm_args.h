@@ -42,10 +42,12 @@ struct SkinnyGemmSchedule {
   std::int32_t strips_per_work = 1;
   std::int32_t split_k = 1;
   std::int32_t wait_k = 0;
-  bool gated = false;  // strips of gate and up by turns
+  std::int32_t span_parts = 1;  // parts of K whose sums are added up before they join the others
+  bool gated = false;           // strips of gate and up by turns
 
   TW_HOST_DEVICE constexpr int fragments() const { return (k + 15) / 16; }
   TW_HOST_DEVICE constexpr int parts() const { return (k + kPartColumns - 1) / kPartColumns; }
+  TW_HOST_DEVICE constexpr int spans() const { return (parts() + span_parts - 1) / span_parts; }
   TW_HOST_DEVICE constexpr int groups() const {
     return (num_strips + strips_per_work - 1) / strips_per_work;
   }
@@ -59,10 +61,11 @@ struct SkinnyGemmSchedule {
     return end < num_strips ? end : num_strips;
   }
   TW_HOST_DEVICE constexpr int first_part(int work) const {
-    return work % split_k * parts() / split_k;
+    return work % split_k * spans() / split_k * span_parts;
   }
   TW_HOST_DEVICE constexpr int end_part(int work) const {
-    return (work % split_k + 1) * parts() / split_k;
+    const int end = (work % split_k + 1) * spans() / split_k * span_parts;
+    return end < parts() ? end : parts();
   }
   TW_HOST_DEVICE constexpr int first_k(int work) const { return first_part(work) * kPartColumns; }
   TW_HOST_DEVICE constexpr int end_k(int work) const {
@@ -70,7 +73,10 @@ struct SkinnyGemmSchedule {
     return end < k ? end : k;
   }
   /// Parts of K that one work has at most.
-  TW_HOST_DEVICE constexpr int most_parts() const { return (parts() + split_k - 1) / split_k; }
+  TW_HOST_DEVICE constexpr int most_parts() const {
+    const int most = (spans() + split_k - 1) / split_k * span_parts;
+    return most < parts() ? most : parts();
+  }
   /// Columns of K that one work has at most.
   TW_HOST_DEVICE constexpr int most_k() const {
     const int most = most_parts() * kPartColumns;
@@ -132,7 +138,7 @@ struct SkinnyGemmArgs {
   Output<void> y;
   Stable<void> norm_weight;  // null: none
   Stable<void> bias;         // null: none
-  float* partials;           // split_k > 1: [strips][parts][16][m]
+  float* partials;           // split_k > 1: [strips][spans][16][m]
   SkinnyGemmSchedule schedule;
   SkinnyGemmShared shared;
   std::int32_t stages, window, parts_per_meet;

@@ -99,13 +99,20 @@ class SkinnyInput {
   __device__ __forceinline__ void copy(const BFloat16* x, int from, int to) {
     unsigned char* shared = skinny_shared() + args_.shared.x;
     if (s_.k % 8 == 0) {
-      const int vectors = (to - from) / 8;
-      for (int at = static_cast<int>(threadIdx.x); at < vectors * s_.m; at += kSkinnyConsumers) {
-        const int row = at / vectors;
-        const int column = from + at % vectors * 8;
-        ptx::copy_async_16(
-            ptx::shared_address(shared + row * args_.shared.x_stride + (column - k_begin_) * 2),
-            x + static_cast<std::int64_t>(row) * s_.k + column);
+      // Few rows: all threads on one row after the other; many: a warp a row.
+      const bool rows_by_warp = s_.m >= kSkinnyWarps;
+      const int thread = static_cast<int>(threadIdx.x);
+      const int first = from + (rows_by_warp ? thread % 32 : thread) * 8;
+      const int step = (rows_by_warp ? 32 : kSkinnyConsumers) * 8;
+      for (int row = rows_by_warp ? thread / 32 : 0; row < s_.m;
+           row += rows_by_warp ? kSkinnyWarps : 1) {
+        const BFloat16* source = x + static_cast<std::int64_t>(row) * s_.k;
+        const std::uint32_t target =
+            ptx::shared_address(shared + row * args_.shared.x_stride) - k_begin_ * 2;
+#pragma unroll 4
+        for (int column = first; column < to; column += step) {
+          ptx::copy_async_16(target + column * 2, source + column);
+        }
       }
       ptx::copy_async_commit();
       ptx::copy_async_wait<0>();
@@ -131,15 +138,90 @@ class SkinnyInput {
     }
   }
 
-  /// Thread t of a row adds the squares of columns 4 t + 1024 i; lanes meet in a butterfly, warps
-  /// in ascending order: bits of a row depend on the row alone. Four rows at a time, so that their
-  /// loads are in flight together.
+  /// RMSNorm of all rows. Which lane adds which squares follows from K alone, so the bits of a row
+  /// do not depend on the other rows.
   __device__ __forceinline__ void norm(const float* x) {
-    ptx::copy_async_wait<0>();  // norm weights, from the prologue; the barriers below spread them
-    for (int row = 0; row < s_.m; row += kNormRows) squares_of(x, row);
-    SkinnyGroup::barrier();
-    for (int row = 0; row < s_.m; row += kNormRows) normed(x, row);
+    ptx::copy_async_wait<0>();  // norm weights, from the prologue
+    SkinnyGroup::barrier();     // everybody's
+    if (s_.k % 4 == 0 && s_.k <= kSkinnyWarps * kHeldColumns) {
+      if (s_.k <= kHeldColumns) {
+        norm_held<1>(x);
+      } else if (s_.k <= 2 * kHeldColumns) {
+        norm_held<2>(x);
+      } else if (s_.k <= 4 * kHeldColumns) {
+        norm_held<4>(x);
+      } else {
+        norm_held<8>(x);
+      }
+    } else {
+      for (int row = 0; row < s_.m; row += kNormRows) squares_of(x, row);
+      SkinnyGroup::barrier();
+      for (int row = 0; row < s_.m; row += kNormRows) normed(x, row);
+    }
     pad_columns();
+  }
+
+  /// Columns that a warp holds in registers between sum and result.
+  static constexpr int kHeld = 8;
+  static constexpr int kHeldColumns = kHeld * 32 * 4;
+
+  /// kWarps warps a row; all their loads are in flight together.
+  template <int kWarps>
+  __device__ __forceinline__ void norm_held(const float* x) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int first = (warp % kWarps * 32 + lane) * 4;
+    constexpr int kStep = kWarps * 32 * 4;
+    constexpr int kRows = kSkinnyWarps / kWarps;  // at a time
+    const unsigned char* weight = skinny_shared() + args_.shared.norm;
+    TW_ROLLED_LOOP
+    for (int begin = 0; begin < s_.m; begin += kRows) {
+      const int row = begin + warp / kWarps;
+      const float* from = x + static_cast<std::int64_t>(min(row, s_.m - 1)) * s_.k;
+      float4 v[kHeld];
+#pragma unroll
+      for (int j = 0; j < kHeld; ++j) {
+        const int k = first + j * kStep;
+        v[j] = k < s_.k && row < s_.m ? *reinterpret_cast<const float4*>(from + k)
+                                      : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+      }
+      float sum = 0.0F;
+#pragma unroll
+      for (int j = 0; j < kHeld; ++j) {
+        sum += (v[j].x * v[j].x + v[j].y * v[j].y) + (v[j].z * v[j].z + v[j].w * v[j].w);
+      }
+#pragma unroll
+      for (int distance = 16; distance > 0; distance /= 2) {
+        sum += __shfl_xor_sync(0xffffffffU, sum, distance);
+      }
+      if constexpr (kWarps > 1) {
+        if (lane == 0) squares()[warp] = sum;
+        SkinnyGroup::barrier();
+        sum = squares()[warp / kWarps * kWarps];
+#pragma unroll
+        for (int w = 1; w < kWarps; ++w) sum += squares()[warp / kWarps * kWarps + w];
+        SkinnyGroup::barrier();  // before the next rows' sums
+      }
+      if (row >= s_.m) continue;
+      const float scale = 1.0F / sqrtf(sum / static_cast<float>(s_.k) + args_.eps);
+      unsigned char* to = skinny_shared() + args_.shared.x + row * args_.shared.x_stride;
+#pragma unroll
+      for (int j = 0; j < kHeld; ++j) {
+        const int k = first + j * kStep;
+        if (k < k_begin_ || k >= k_end_) continue;
+        float4 w;
+        if (args_.norm_type == DType::kF32) {
+          w = *reinterpret_cast<const float4*>(weight + k * 4);
+        } else {
+          const auto both = *reinterpret_cast<const uint2*>(weight + k * 2);
+          w = make_float4(__uint_as_float(both.x << 16), __uint_as_float(both.x & 0xffff0000U),
+                          __uint_as_float(both.y << 16), __uint_as_float(both.y & 0xffff0000U));
+        }
+        *reinterpret_cast<uint2*>(to + (k - k_begin_) * 2) =
+            make_uint2(pack_bf16(v[j].x * scale * w.x, v[j].y * scale * w.y),
+                       pack_bf16(v[j].z * scale * w.z, v[j].w * scale * w.w));
+      }
+    }
   }
 
   static constexpr int kNormRows = kColumnTiles == 1 ? 2 : 4;
@@ -243,7 +325,9 @@ class SkinnyResults {
       (16 * kColumnTiles * kSkinnyColumns + kSkinnyConsumers - 1) / kSkinnyConsumers;
 
   __device__ __forceinline__ explicit SkinnyResults(const SkinnyGemmArgs& args)
-      : args_(args), s_(args.schedule), columns_(sum_columns(args.schedule.m)) {}
+      : args_(args),
+        s_(args.schedule),
+        columns_(kColumnTiles == 1 ? args.schedule.m : kColumnTiles * kSkinnyColumns) {}
 
   /// Element of (16, columns) of result `i`; negative: none.
   __device__ __forceinline__ int element(int i) const {
@@ -311,7 +395,7 @@ template <int kColumnTiles>
 class SkinnySums {
  public:
   __device__ __forceinline__ explicit SkinnySums(const SkinnyGemmArgs& args)
-      : columns_(sum_columns(args.schedule.m)) {
+      : columns_(kColumnTiles == 1 ? args.schedule.m : kColumnTiles * kSkinnyColumns) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::uint32_t x = ptx::shared_address(skinny_shared() + args.shared.x);
     const std::uint32_t zeros = ptx::shared_address(skinny_shared() + args.shared.zeros);
@@ -399,34 +483,43 @@ class SkinnySums {
   float acc_[2][kColumnTiles][4] = {};
 };
 
-/// Where the sum of part `part` of a strip lies, (16, m), for whoever adds the parts up.
-__device__ __forceinline__ float* skinny_partial(const SkinnyGemmArgs& args, int strip, int part) {
+/// Where the sum of span `span` of a strip lies, (16, m), for whoever adds the spans up.
+__device__ __forceinline__ float* skinny_partial(const SkinnyGemmArgs& args, int strip, int span) {
   const SkinnyGemmSchedule& s = args.schedule;
-  return args.partials + (static_cast<std::int64_t>(strip) * s.parts() + part) * (16 * s.m);
+  return args.partials + (static_cast<std::int64_t>(strip) * s.spans() + span) * (16 * s.m);
 }
 
-/// Sum of all parts of element `e` of a strip, in ascending order; loads in flight four at a time.
-__device__ __forceinline__ float sum_of_parts(const SkinnyGemmArgs& args, int strip, int e) {
-  const int parts = args.schedule.parts();
+/// Sums of all spans of four elements of a strip from `e` on, in ascending order; the loads are in
+/// flight together.
+__device__ __forceinline__ float4 sum_of_spans(const SkinnyGemmArgs& args, int strip, int e) {
+  const int spans = args.schedule.spans();
   const int step = 16 * args.schedule.m;
   const float* from = skinny_partial(args, strip, 0) + e;
-  float sum = from[0];
-  int p = 1;
+  float4 sum = *reinterpret_cast<const float4*>(from);
+  constexpr int kAtOnce = 4;
   TW_ROLLED_LOOP
-  for (; p + 4 <= parts; p += 4) {
-    const float a = from[p * step], b = from[(p + 1) * step], c = from[(p + 2) * step],
-                d = from[(p + 3) * step];
-    sum = sum + a + b + c + d;
+  for (int p = 1; p < spans; p += kAtOnce) {
+    float4 v[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (p + i < spans) v[i] = *reinterpret_cast<const float4*>(from + (p + i) * step);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (p + i >= spans) continue;
+      sum.x += v[i].x;
+      sum.y += v[i].y;
+      sum.z += v[i].z;
+      sum.w += v[i].w;
+    }
   }
-  TW_ROLLED_LOOP
-  for (; p < parts; ++p) sum += from[p * step];
   return sum;
 }
 
-/// The last arriver's part of a product whose K several works share: a thread per element of the
-/// group's strips, or of its pairs of strips.
+/// The last arriver's part of a product whose K several works share: four elements of the group's
+/// strips, or of its pairs of strips, at a time per thread.
 template <int kColumnTiles>
-__device__ __forceinline__ void add_parts(const SkinnyGemmArgs& args, const SkinnyWork& work,
+__device__ __forceinline__ void add_spans(const SkinnyGemmArgs& args, const SkinnyWork& work,
                                           SkinnyResults<kColumnTiles>& results,
                                           const float* residual) {
   const SkinnyGemmSchedule& s = args.schedule;
@@ -434,12 +527,19 @@ __device__ __forceinline__ void add_parts(const SkinnyGemmArgs& args, const Skin
   const int size = 16 * s.m;
   const int count = (work.end_strip - work.first_strip) / unit * size;
   TW_ROLLED_LOOP
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSkinnyConsumers) {
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < count; i += kSkinnyConsumers * 4) {
     const int strip = work.first_strip + i / size * unit;
     const int e = i % size;
-    for (int half = 0; half < unit; ++half) {
-      results.place(0, strip + half, e / s.m, e % s.m, residual);
-      results.put(0, strip + half, sum_of_parts(args, strip + half, e));
+    float4 sums[2];
+    sums[0] = sum_of_spans(args, strip, e);
+    if (s.gated) sums[1] = sum_of_spans(args, strip + 1, e);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      for (int half = 0; half < unit; ++half) {
+        const float4& from = sums[half];
+        results.place(0, strip + half, (e + j) / s.m, (e + j) % s.m, residual);
+        results.put(0, strip + half, j == 0 ? from.x : j == 1 ? from.y : j == 2 ? from.z : from.w);
+      }
     }
   }
 }

@@ -39,10 +39,11 @@ class Block {
       for (int r = 0; r < kStripRows; ++r) {
         for (int token = 0; token < s_.m; ++token) {
           float total = 0;
-          for (int part = s_.first_part(work); part < s_.end_part(work); ++part) {
-            const float sum = sum_of(strip, r, token, part);
-            if (s_.split_k > 1) *partial(strip, part, r, token) = sum;
-            total = part == s_.first_part(work) ? sum : total + sum;
+          const int first = s_.first_part(work) / s_.span_parts;
+          for (int span = first; span * s_.span_parts < s_.end_part(work); ++span) {
+            const float sum = sum_of_span(strip, r, token, span);
+            if (s_.split_k > 1) *partial(strip, span, r, token) = sum;
+            total = span == first ? sum : total + sum;
           }
           if (s_.split_k == 1) put(strip, r, token, total);
         }
@@ -56,8 +57,8 @@ class Block {
         for (int r = 0; r < kStripRows; ++r) {
           for (int token = 0; token < s_.m; ++token) {
             float total = *partial(strip, 0, r, token);
-            for (int part = 1; part < s_.parts(); ++part) {
-              total += *partial(strip, part, r, token);
+            for (int span = 1; span < s_.spans(); ++span) {
+              total += *partial(strip, span, r, token);
             }
             put(strip, r, token, total);
           }
@@ -125,8 +126,17 @@ class Block {
     return sum;
   }
 
-  float* partial(int strip, int part, int r, int token) {
-    return args_.partials + ((std::int64_t{strip} * s_.parts() + part) * kStripRows + r) * s_.m +
+  float sum_of_span(int strip, int r, int token, int span) {
+    const int first = span * s_.span_parts;
+    float sum = sum_of(strip, r, token, first);
+    for (int part = first + 1; part < std::min(first + s_.span_parts, s_.parts()); ++part) {
+      sum += sum_of(strip, r, token, part);
+    }
+    return sum;
+  }
+
+  float* partial(int strip, int span, int r, int token) {
+    return args_.partials + ((std::int64_t{strip} * s_.spans() + span) * kStripRows + r) * s_.m +
            token;
   }
 

@@ -148,13 +148,16 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
       ptx::shared_address(ring.chunks) + warp * kWarpFragments * kFragmentBytes + lane * 16;
   RingPlace at;
   bool alive = true;
-  const int columns = sum_columns(s.m);
+  const int columns = kColumnTiles == 1 ? s.m : kColumnTiles * kSkinnyColumns;
   const int warp_sums = 16 * columns;
   float* const partial = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
   int buffer = 0;
   TW_ROLLED_LOOP
   for (int strip = work.first_strip; strip < work.end_strip; ++strip) {
-    float total[SkinnyResults<kColumnTiles>::kCount] = {};
+    constexpr int kCount = SkinnyResults<kColumnTiles>::kCount;
+    float total[kCount] = {};
+    float span[kCount] = {};
+    bool first_span = true;
     TW_ROLLED_LOOP
     for (int k = work.k_begin; k < work.k_end;) {
       if (strip == work.first_strip &&
@@ -169,8 +172,7 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
         }
         input.bring(args.x.get(ready), k);
       }
-      const bool first = k == work.k_begin;
-      if (first && s.split_k == 1) results.begin_strip(strip, residual);
+      if (k == work.k_begin && s.split_k == 1) results.begin_strip(strip, residual);
       const int part = k / kPartColumns;
       float* const sums_here = partial + buffer;
       int count = 0;
@@ -201,32 +203,40 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
       if constexpr (kColumnTiles <= 2) {
         buffer = args.parts_per_meet * kSkinnyWarps * warp_sums - buffer;
       }
+      TW_ROLLED_LOOP
+      for (int p = 0; p < count; ++p) {
+        const float* from = sums_here + p * kSkinnyWarps * warp_sums;
+        const bool span_begins = (part + p) % s.span_parts == 0;
+        const bool span_ends =
+            (part + p + 1) % s.span_parts == 0 || (part + p + 1) * kPartColumns >= work.k_end;
 #pragma unroll
-      for (int i = 0; i < SkinnyResults<kColumnTiles>::kCount; ++i) {
-        const int e = results.element(i);
-        if (e < 0) continue;
-        TW_ROLLED_LOOP
-        for (int p = 0; p < count; ++p) {
-          const float* from = sums_here + p * kSkinnyWarps * warp_sums + e;
-          float sum = from[0];
+        for (int i = 0; i < kCount; ++i) {
+          const int e = results.element(i);
+          if (e < 0) continue;
+          float sum = from[e];
 #pragma unroll
-          for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * warp_sums];
+          for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * warp_sums + e];
+          span[i] = span_begins ? sum : span[i] + sum;
+          if (!span_ends) continue;
           if (s.split_k > 1) {
-            skinny_partial(args, strip, part + p)[results.row(e) * s.m + results.token(e)] = sum;
+            skinny_partial(args, strip,
+                           (part + p) / s.span_parts)[results.row(e) * s.m + results.token(e)] =
+                span[i];
           } else {
-            total[i] = first && p == 0 ? sum : total[i] + sum;
+            total[i] = first_span ? span[i] : total[i] + span[i];
           }
         }
+        if (span_ends) first_span = false;
       }
     }
     if (s.split_k > 1) continue;
 #pragma unroll
-    for (int i = 0; i < SkinnyResults<kColumnTiles>::kCount; ++i) results.put(i, strip, total[i]);
+    for (int i = 0; i < kCount; ++i) results.put(i, strip, total[i]);
   }
   if (*skinny_dead(args) != 0) return;
   if (s.split_k > 1) {
     if (!sync.arrive_last(work.group, static_cast<std::uint32_t>(s.split_k))) return;
-    add_parts(args, work, results, residual);
+    add_spans(args, work, results, residual);
   }
   sync.signal_output(Operands::kSlotY, {0, work.group});
 }
