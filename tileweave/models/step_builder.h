@@ -86,13 +86,9 @@ class StepBuilder {
   std::optional<EdgePolicy> edge(StepOp op) const { return knobs_.at(op).edge; }
   bool fuses() const { return context_.granularity == Granularity::kStages; }
   /// Whether products take a norm in front of them, so that it needs no kernel of its own.
-  bool fuses_norms() const {
-    return fuses() && form().matrices == MatrixLayout::kPacked && shape_.rows <= kMostNormedRows;
-  }
+  bool fuses_norms() const { return fuses() && form().matrices == MatrixLayout::kPacked; }
   /// Whether QK-norm, RoPE, KV write and attention are one kernel.
-  bool fuses_attention() const {
-    return fuses() && form().matrices == MatrixLayout::kPacked && shape_.decode;
-  }
+  bool fuses_attention() const { return fuses_norms() && shape_.decode; }
 
   /// Names made from now on begin with "layer N "; -1: with nothing.
   void enter_layer(std::int64_t layer) { layer_ = layer; }
@@ -122,8 +118,6 @@ class StepBuilder {
   std::int64_t num_blocks() const;
 
  private:
-  static constexpr std::int64_t kMostNormedRows = 32;  // more fill the shared memory of a product
-
   TensorId input(const std::string& name, const Shape& shape, DType dtype = DType::kI32);
 
   StepContext context_;
