@@ -25,7 +25,8 @@ struct BenchDecodeOptions {
   std::int64_t steps = 0;                       // per measurement; 0: 16 on the CPU, 64 on a GPU
   std::int64_t repeat = 10;                     // measurements of each arm
   // On a GPU:
-  std::string knobs = {};         // file; empty: default_knobs
+  std::vector<std::string> knobs =
+      {};                         // files: of `overlap`, then one arm each; none: default_knobs
   std::string serial_knobs = {};  // of the arm `serial`; empty: as the others
   std::string json_file = {};
   TileArm tile_arm = TileArm::kNo;

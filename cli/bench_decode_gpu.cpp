@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,14 +30,14 @@ constexpr std::int64_t kGpuSteps = 64;
 constexpr float kCacheSpread = 1;
 
 struct ArmSpec {
-  const char* name;
+  std::string name;
   Mode mode;
   StepKnobs knobs;
 };
 
 /// One way of running the step, with a plan of its own.
 struct Arm {
-  const char* name = nullptr;
+  std::string name = {};
   StepKnobs knobs;
   std::unique_ptr<DecodeLoop> loop = nullptr;
   std::vector<double> seconds = {};  // per step
@@ -58,6 +59,10 @@ std::vector<ArmSpec> arms_of(const BenchDecodeOptions& options, const StepKnobs&
   std::vector<ArmSpec> arms = {{"serial", Mode::kSerial, serial},
                                {"pdl", Mode::kOverlap, pdl},
                                {"overlap", Mode::kOverlap, knobs}};
+  for (std::size_t i = 1; i < options.knobs.size(); ++i) {
+    arms.push_back({std::filesystem::path(options.knobs[i]).stem().string(), Mode::kOverlap,
+                    read_knobs(options.knobs[i])});
+  }
   if (options.tile_arm == TileArm::kYes) {
     StepKnobs tile =
         with_edges(knobs, {.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion});
@@ -119,7 +124,7 @@ class Bench {
   }
 
   StepKnobs knobs_of(const Case& which) const {
-    if (!options_.knobs.empty()) return read_knobs(options_.knobs);
+    if (!options_.knobs.empty()) return read_knobs(options_.knobs[0]);
     return default_knobs(model_.decoder->config(), bucket_of(which.batch),
                          model_.device->limits().num_sms);
   }
@@ -258,7 +263,7 @@ int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& de
   if (options.granularities.empty()) {
     options.granularities = {Granularity::kOps, Granularity::kStages};
   }
-  if (!options.knobs.empty()) read_knobs(options.knobs);
+  for (const std::string& file : options.knobs) read_knobs(file);
   if (!options.serial_knobs.empty()) read_knobs(options.serial_knobs);
   const std::string why_not = why_not_on_gpu(description.config);
   require(why_not.empty(), kBench, why_not.c_str());

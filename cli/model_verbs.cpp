@@ -388,7 +388,12 @@ void add_bench_decode(VerbHost& host) {
       ->default_str("");
   add_integer(verb, "--repeat", options->repeat, std::int64_t{1}, kMostTokens,
               "Measurements of each arm");
-  verb->add_option("--knobs", options->knobs, "Knobs of the plan, on a GPU")->type_name("FILE");
+  verb->add_option("--knobs", options->knobs,
+                   "Knobs of the plan, on a GPU; repeated, each more file is an arm of its own")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   verb->add_option("--serial-knobs", options->serial_knobs, "Those of the arm `serial`")
       ->type_name("FILE");
   verb->add_option("--json-file", options->json_file, "File for the numbers, on a GPU")
