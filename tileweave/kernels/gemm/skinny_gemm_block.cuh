@@ -52,8 +52,10 @@ struct SkinnyWork {
   }
 };
 
-/// Brings x into shared memory, as bf16, rows x_stride bytes apart.
-template <int kColumnTiles, bool kNorm>
+/// Brings x into shared memory, as bf16, rows x_stride bytes apart. `kAsync`: by cp.async; not where
+/// the weights come by cp.async too, since the groups of a thread land in order: x would wait for
+/// the whole ring.
+template <int kColumnTiles, bool kNorm, bool kAsync = true>
 class SkinnyInput {
  public:
   __device__ __forceinline__ SkinnyInput(const SkinnyGemmArgs& args, const SkinnyWork& work)
@@ -71,9 +73,9 @@ class SkinnyInput {
       if ((bytes | static_cast<int>(reinterpret_cast<std::uintptr_t>(from))) % 16 == 0) {
         TW_ROLLED_LOOP
         for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += kSkinnyConsumers * 16) {
-          ptx::copy_async_16(ptx::shared_address(to + at), from + at);
+          copy_16(ptx::shared_address(to + at), from + at);
         }
-        ptx::copy_async_commit();
+        if constexpr (kAsync) ptx::copy_async_commit();
       } else {
         TW_ROLLED_LOOP
         for (int at = static_cast<int>(threadIdx.x); at < bytes; at += kSkinnyConsumers) {
@@ -83,18 +85,27 @@ class SkinnyInput {
     }
   }
 
-  /// Columns from `k_at` on, to the end of their slice; then a block barrier.
+  /// Columns from `k_at` on, to the end of their slice; then a block barrier. Without `x`, as a
+  /// rehearsal: everything but the loads.
   __device__ __forceinline__ void bring(const void* x, int k_at) {
     const int end = s_.wait_k == 0 ? k_end_ : min(k_end_, (k_at / s_.wait_k + 1) * s_.wait_k);
     if constexpr (kNorm) {
       norm(static_cast<const float*>(x));
     } else {
-      copy(static_cast<const BFloat16*>(x), k_at, end);
+      copy(static_cast<const BFloat16*>(x), k_at, x != nullptr ? end : k_at);
     }
     SkinnyGroup::barrier();
   }
 
  private:
+  __device__ __forceinline__ static void copy_16(std::uint32_t to, const void* from) {
+    if constexpr (kAsync) {
+      ptx::copy_async_16(to, from);
+    } else {
+      ptx::store_shared_16(to, *static_cast<const uint4*>(from));
+    }
+  }
+
   /// Columns [from, to) of x as they are.
   __device__ __forceinline__ void copy(const BFloat16* x, int from, int to) {
     unsigned char* shared = skinny_shared() + args_.shared.x;
@@ -111,11 +122,13 @@ class SkinnyInput {
             ptx::shared_address(shared + row * args_.shared.x_stride) - k_begin_ * 2;
 #pragma unroll 4
         for (int column = first; column < to; column += step) {
-          ptx::copy_async_16(target + column * 2, source + column);
+          copy_16(target + column * 2, source + column);
         }
       }
-      ptx::copy_async_commit();
-      ptx::copy_async_wait<0>();
+      if constexpr (kAsync) {
+        ptx::copy_async_commit();
+        ptx::copy_async_wait<0>();
+      }
     } else {
       const int columns = to - from;
       for (int at = static_cast<int>(threadIdx.x); at < columns * s_.m; at += kSkinnyConsumers) {
@@ -141,8 +154,8 @@ class SkinnyInput {
   /// RMSNorm of all rows. Which lane adds which squares follows from K alone, so the bits of a row
   /// do not depend on the other rows.
   __device__ __forceinline__ void norm(const float* x) {
-    ptx::copy_async_wait<0>();  // norm weights, from the prologue
-    SkinnyGroup::barrier();     // everybody's
+    if constexpr (kAsync) ptx::copy_async_wait<0>();  // norm weights, from the prologue
+    SkinnyGroup::barrier();                           // everybody's
     if (s_.k % 4 == 0 && s_.k <= kSkinnyWarps * kHeldColumns) {
       if (s_.k <= kHeldColumns) {
         norm_held<1>(x);
@@ -153,7 +166,7 @@ class SkinnyInput {
       } else {
         norm_held<8>(x);
       }
-    } else {
+    } else if (x != nullptr) {
       for (int row = 0; row < s_.m; row += kNormRows) squares_of(x, row);
       SkinnyGroup::barrier();
       for (int row = 0; row < s_.m; row += kNormRows) normed(x, row);
@@ -182,8 +195,8 @@ class SkinnyInput {
 #pragma unroll
       for (int j = 0; j < kHeld; ++j) {
         const int k = first + j * kStep;
-        v[j] = k < s_.k && row < s_.m ? *reinterpret_cast<const float4*>(from + k)
-                                      : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+        v[j] = k < s_.k && row < s_.m && x != nullptr ? *reinterpret_cast<const float4*>(from + k)
+                                                      : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
       }
       float sum = 0.0F;
 #pragma unroll
@@ -363,7 +376,7 @@ class SkinnyResults {
     if (residual != nullptr && !gate) residual_[i] = residual[at_[i]];
   }
 
-  __device__ __forceinline__ void put(int i, int strip, float sum) {
+  __device__ __forceinline__ void put(int i, int strip, float sum, bool store) {
     if (at_[i] < 0) return;
     sum += bias_[i];
     if (s_.gated) {
@@ -374,6 +387,7 @@ class SkinnyResults {
       sum = gate_[i] / (1.0F + expf(-gate_[i])) * sum;
     }
     sum += residual_[i];
+    if (!store) return;
     if (args_.y_type == DType::kF32) {
       static_cast<float*>(args_.y.get())[at_[i]] = sum;
     } else {
@@ -538,7 +552,12 @@ __device__ __forceinline__ void add_spans(const SkinnyGemmArgs& args, const Skin
       for (int half = 0; half < unit; ++half) {
         const float4& from = sums[half];
         results.place(0, strip + half, (e + j) / s.m, (e + j) % s.m, residual);
-        results.put(0, strip + half, j == 0 ? from.x : j == 1 ? from.y : j == 2 ? from.z : from.w);
+        results.put(0, strip + half,
+                    j == 0   ? from.x
+                    : j == 1 ? from.y
+                    : j == 2 ? from.z
+                             : from.w,
+                    true);
       }
     }
   }

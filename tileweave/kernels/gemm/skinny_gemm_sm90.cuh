@@ -56,6 +56,11 @@ __device__ __forceinline__ volatile int* skinny_dead(const SkinnyGemmArgs& args)
   return reinterpret_cast<int*>(skinny_shared() + args.shared.zeros + 16);
 }
 
+/// Whether a block of this launch begins before what it waits for is there.
+__device__ __forceinline__ bool rehearses(const SyncHeader& h) {
+  return (h.flags & (SyncHeader::kProgrammaticConsumer | SyncHeader::kWaits)) != 0;
+}
+
 /// The loader warp. Short on purpose: other blocks stream meanwhile, and each line of code that is
 /// not in the cache stands in their queue.
 __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader& header) {
@@ -152,16 +157,24 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
   const int warp_sums = 16 * columns;
   float* const partial = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
   int buffer = 0;
+  // Code and parameters that no cache near this SM holds come from memory, behind the weights that
+  // everybody streams: a microsecond each, after the wait. So a block that has time before its wait
+  // rehearses one part of a strip, without copies, results or signals.
+  int rehearsal = rehearses(context.header) ? 1 : 0;
   TW_ROLLED_LOOP
-  for (int strip = work.first_strip; strip < work.end_strip; ++strip) {
+  for (int strip = work.first_strip; strip < work.end_strip;
+       strip += 1 - rehearsal, rehearsal = 0) {
+    const int k_end = rehearsal != 0 ? min(work.k_begin + kPartColumns, work.k_end) : work.k_end;
     constexpr int kCount = SkinnyResults<kColumnTiles>::kCount;
     float total[kCount] = {};
     float span[kCount] = {};
     bool first_span = true;
     TW_ROLLED_LOOP
-    for (int k = work.k_begin; k < work.k_end;) {
-      if (strip == work.first_strip &&
-          (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
+    for (int k = work.k_begin; k < k_end;) {
+      if (rehearsal != 0) {
+        input.bring(nullptr, k);
+      } else if (strip == work.first_strip &&
+                 (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
         const Ready ready =
             sync.wait_input(Operands::kSlotX, {0, s.wait_k == 0 ? 0 : k / s.wait_k});
         if (!ready) return;
@@ -178,9 +191,11 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
       int count = 0;
       if constexpr (kColumnTiles > 2) SkinnyGroup::barrier();  // one buffer: it has been read
       TW_ROLLED_LOOP
-      for (; count < args.parts_per_meet && k < work.k_end; ++count, k += kPartColumns) {
-        alive = alive && wait_mbarrier(&ring.full[at.stage], at.parity,
-                                       static_cast<std::uint32_t>(at.stage), context.header);
+      for (; count < args.parts_per_meet && k < k_end; ++count, k += kPartColumns) {
+        if (rehearsal == 0) {
+          alive = alive && wait_mbarrier(&ring.full[at.stage], at.parity,
+                                         static_cast<std::uint32_t>(at.stage), context.header);
+        }
         // A warp gives up for good once some lane has: its sums are worth nothing.
         alive = __all_sync(0xffffffffU, alive) != 0;
         const std::uint32_t w = own_fragments + at.stage * kStageBytes;
@@ -192,8 +207,10 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
               w, x, min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
         }
         __syncwarp();
-        if (lane == 0) ptx::mbarrier_arrive(&ring.empty[at.stage]);
-        at.next(args.stages);
+        if (rehearsal == 0) {
+          if (lane == 0) ptx::mbarrier_arrive(&ring.empty[at.stage]);
+          at.next(args.stages);
+        }
         sums.end_part(sums_here + (count * kSkinnyWarps + warp) * warp_sums);
       }
       if (!alive) *skinny_dead(args) = 1;  // said before the barrier, so that all learn of it
@@ -217,7 +234,7 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
 #pragma unroll
           for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * warp_sums + e];
           span[i] = span_begins ? sum : span[i] + sum;
-          if (!span_ends) continue;
+          if (!span_ends || rehearsal != 0) continue;
           if (s.split_k > 1) {
             skinny_partial(args, strip,
                            (part + p) / s.span_parts)[results.row(e) * s.m + results.token(e)] =
@@ -231,7 +248,7 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
     }
     if (s.split_k > 1) continue;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) results.put(i, strip, total[i]);
+    for (int i = 0; i < kCount; ++i) results.put(i, strip, total[i], rehearsal == 0);
   }
   if (*skinny_dead(args) != 0) return;
   if (s.split_k > 1) {
