@@ -41,6 +41,7 @@ struct Arm {
   StepKnobs knobs;
   std::unique_ptr<DecodeLoop> loop = nullptr;
   std::vector<double> seconds = {};  // per step
+  std::string failure = {};          // why there are none, or why they do not count
   std::vector<std::int32_t> ids = {};
   std::vector<std::uint32_t> scores = {};  // bits of the last step's logits
 };
@@ -85,6 +86,9 @@ class Bench {
                    {.seed = 7, .count = count, .spread = kCacheSpread});
   }
 
+  /// Whether an arm of any case failed.
+  bool failed() const { return failed_; }
+
   Json measure(const Case& which, std::string& table) {
     Decoder& decoder = *model_.decoder;
     const std::vector<KvCache::SequenceId> sequences = claim(which);
@@ -94,21 +98,37 @@ class Bench {
     }
     const StepKnobs knobs = knobs_of(which);
     std::vector<Arm> arms;
+    // An arm that fails is reported; the others go on.
+    const auto attempt = [&](Arm& arm, const auto& what) {
+      if (!arm.failure.empty()) return;
+      try {
+        what();
+      } catch (const Error& error) {
+        arm.failure = error.what();
+        arm.loop.reset();
+        for (const KvCache::SequenceId s : sequences) decoder.truncate(s, which.context);
+      }
+    };
     for (const ArmSpec& spec : arms_of(options_, knobs, options_.choice.num_streams)) {
-      arms.push_back({.name = spec.name,
-                      .knobs = spec.knobs,
-                      .loop = make_loop(which, spec.mode, spec.knobs, Tracing::kOff)});
-      run_once(arms.back(), sequences, first);  // warms up
-      arms.back().seconds.clear();
-      keep_results(arms.back());
+      Arm& arm = arms.emplace_back(Arm{.name = spec.name, .knobs = spec.knobs});
+      attempt(arm, [&] {
+        arm.loop = make_loop(which, spec.mode, spec.knobs, Tracing::kOff);
+        run_once(arm, sequences, first);  // warms up
+        arm.seconds.clear();
+        keep_results(arm);
+      });
     }
     for (std::int64_t i = 0; i < options_.repeat; ++i) {
-      for (Arm& arm : arms) run_once(arm, sequences, first);  // in turn
+      for (Arm& arm : arms) {  // in turn
+        attempt(arm, [&] { run_once(arm, sequences, first); });
+      }
     }
-    for (Arm& arm : arms) check_results(arm, arms[0]);
+    for (Arm& arm : arms) attempt(arm, [&] { check_results(arm, arms[0]); });
     Json json = report(which, arms, table);
-    json["operators"] = operators(which, sequences, knobs, first, table);
     arms.clear();
+    Arm traced;
+    attempt(traced, [&] { json["operators"] = operators(which, sequences, knobs, first, table); });
+    if (!traced.failure.empty()) json["operators_failure"] = traced.failure;
     for (const KvCache::SequenceId sequence : sequences) decoder.remove_sequence(sequence);
     return json;
   }
@@ -162,8 +182,9 @@ class Bench {
   static void check_results(Arm& arm, const Arm& reference) {
     const std::vector<std::uint32_t> scores_before = std::move(arm.scores);
     keep_results(arm);
-    const bool same =
-        arm.scores == scores_before && arm.ids == reference.ids && arm.scores == reference.scores;
+    const bool same = arm.scores == scores_before &&
+                      (!reference.failure.empty() ||
+                       (arm.ids == reference.ids && arm.scores == reference.scores));
     if (same) return;
     throw Error(kBench,
                 fmt::format("the same logits, to the bit, in the arms `{}` and `{}`",
@@ -180,12 +201,19 @@ class Bench {
            static_cast<double>(size_of(shape.dtype));
   }
 
-  Json report(const Case& which, const std::vector<Arm>& arms, std::string& table) const {
+  Json report(const Case& which, const std::vector<Arm>& arms, std::string& table) {
     const auto weights = static_cast<double>(model_.decoder->weights().bytes_per_step());
     const double bytes = weights + kv_bytes(which);
-    const double serial = median(arms[0].seconds);
+    const double serial = arms[0].failure.empty() ? median(arms[0].seconds) : 0;
     Json rows = Json::array();
     for (const Arm& arm : arms) {
+      if (!arm.failure.empty()) {
+        failed_ = true;
+        table += fmt::format("{:<7} {:>5} {:>8} {:<8} {}\n", name_of(which.granularity),
+                             which.batch, which.context, arm.name, arm.failure);
+        rows.push_back({{"arm", arm.name}, {"failure", arm.failure}});
+        continue;
+      }
       const Program& program = arm.loop->program();
       const double seconds = median(arm.seconds);
       const auto nodes = static_cast<double>(program.plan().nodes().size());
@@ -252,6 +280,7 @@ class Bench {
   const BenchDecodeOptions& options_;
   LoadedModel& model_;
   double rate_;
+  bool failed_ = false;
 };
 
 }  // namespace
@@ -282,6 +311,7 @@ int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& de
   Json cases = Json::array();
   std::string machine;
   std::int32_t num_sms = 0;
+  bool failed = false;
   for (const Granularity granularity : options.granularities) {
     ModelChoice choice = options.choice;
     choice.device = "cuda";
@@ -303,6 +333,7 @@ int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& de
         bar.update(++done, all);
       }
     }
+    failed = failed || bench.failed();
   }
   Json rates = Json::array();
   for (const CudaReadRate::Row& row : rate.rows) {
@@ -323,15 +354,15 @@ int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& de
   if (!options.json_file.empty()) write_file_atomically(options.json_file, to_text(json));
   if (options.form == OutputForm::kJson) {
     out << to_text(json);
-    return kSuccess;
+    return failed ? kFailure : kSuccess;
   }
   out << fmt::format(
       "{} on {}, {} SMs; streaming rate {:.2f} TB/s; medians of {} runs of {} steps\n",
       description.directory, machine, num_sms, rate.best * 1e-12, options.repeat, options.steps);
   out << table;
   out << "share: of the streaming rate, weights and keys and values read once; above: us per node "
-         "beyond it; all arms gave the same logits to the bit\n";
-  return kSuccess;
+         "beyond it; arms without a failure gave the same logits to the bit\n";
+  return failed ? kFailure : kSuccess;
 }
 
 }  // namespace tileweave::cli
