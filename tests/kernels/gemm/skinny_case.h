@@ -216,6 +216,7 @@ inline std::vector<SkinnyCase> skinny_cases() {
     }
   }
   cases.push_back({.m = 40, .n = 70, .k = 2500, .options = {.split_k = 3, .stages = 2}});
+  cases.push_back({.m = 2, .n = 160, .k = 2100, .options = {.strips_per_work = 9, .stages = 6}});
   cases.push_back({.m = 4,
                    .n = 2 * 24,
                    .k = 2048,

@@ -22,11 +22,24 @@ __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+/// Plain store. Does not keep loads of other addresses from being issued first.
+__device__ __forceinline__ void store_shared_16(std::uint32_t shared, const uint4& value) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(value.x), "r"(value.y),
+               "r"(value.z), "r"(value.w));
+}
+
 /// Cache policy of data that is read once: it leaves the L2 cache first.
 __device__ __forceinline__ std::uint64_t evict_first_policy() {
   std::uint64_t policy = 0;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
+}
+/// copy_async_16 of data with a cache policy.
+__device__ __forceinline__ void copy_async_16_hint(std::uint32_t shared, const void* global,
+                                                   std::uint64_t policy) {
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(shared),
+               "l"(global), "l"(policy)
+               : "memory");
 }
 /// bulk_load of data with a cache policy.
 __device__ __forceinline__ void bulk_load_hint(void* shared, const void* global,

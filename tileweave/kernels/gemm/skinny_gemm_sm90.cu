@@ -21,7 +21,7 @@ void add_both(KernelLibrary& kernels) {
 
 }  // namespace
 
-void add_skinny_gemm_cuda(KernelLibrary& kernels) {
+void add_skinny_gemm_bulk(KernelLibrary& kernels) {
   add_both<1>(kernels);
   add_both<2>(kernels);
   add_both<4>(kernels);

@@ -1,0 +1,138 @@
+// What every thread of a skinny GEMM block that multiplies does, whoever brings the weights.
+//
+// `Weights` brings them, in the order of strips, then of parts of K, a part per stage of the ring:
+//   bool wait()               this warp's fragments of the next part are there; false: give up
+//   std::uint32_t fragments() where this lane's piece of the first of them is, in shared memory
+//   void release()            they have been read by the whole warp; on to the next part
+// All lanes of a warp call them together. `input` has had its prologue. Kernels that share this
+// share the order of all sums: their results are the same to the bit.
+#pragma once
+
+#include <cstdint>
+
+#include "tileweave/kernels/gemm/skinny_gemm_block.cuh"
+
+namespace tileweave {
+
+/// Set by a warp whose wait failed. It goes on to take part in the barriers, which count every
+/// warp; the block ends without a signal.
+__device__ __forceinline__ volatile int* skinny_dead(const SkinnyGemmArgs& args) {
+  return reinterpret_cast<int*>(skinny_shared() + args.shared.zeros + 16);
+}
+
+/// Whether a block of this launch begins before what it waits for is there.
+__device__ __forceinline__ bool rehearses(const SyncHeader& h) {
+  return (h.flags & (SyncHeader::kProgrammaticConsumer | SyncHeader::kWaits)) != 0;
+}
+
+template <int kColumnTiles, class Input, class Weights>
+__device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, SkinnySync& sync,
+                                               const SkinnyWork& work, Input& input,
+                                               Weights& weights) {
+  using Operands = SkinnyGemmOperands;
+  const SkinnyGemmSchedule& s = args.schedule;
+  SkinnySums<kColumnTiles> sums(args);
+  SkinnyResults<kColumnTiles> results(args);
+  const float* residual = nullptr;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  bool alive = true;
+  const int columns = kColumnTiles == 1 ? s.m : kColumnTiles * kSkinnyColumns;
+  const int warp_sums = 16 * columns;
+  float* const partial = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
+  int buffer = 0;
+  // Code and parameters that no cache near this SM holds come from memory, behind the weights that
+  // everybody streams: a microsecond each, after the wait. So a block that has time before its wait
+  // rehearses one part of a strip, without copies, results or signals.
+  int rehearsal = rehearses(sync.context().header) ? 1 : 0;
+  TW_ROLLED_LOOP
+  for (int strip = work.first_strip; strip < work.end_strip;
+       strip += 1 - rehearsal, rehearsal = 0) {
+    const int k_end = rehearsal != 0 ? min(work.k_begin + kPartColumns, work.k_end) : work.k_end;
+    constexpr int kCount = SkinnyResults<kColumnTiles>::kCount;
+    float total[kCount] = {};
+    float span[kCount] = {};
+    bool first_span = true;
+    TW_ROLLED_LOOP
+    for (int k = work.k_begin; k < k_end;) {
+      if (rehearsal != 0) {
+        input.bring(nullptr, k);
+      } else if (strip == work.first_strip &&
+                 (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
+        const Ready ready =
+            sync.wait_input(Operands::kSlotX, {0, s.wait_k == 0 ? 0 : k / s.wait_k});
+        if (!ready) return;
+        if (k == work.k_begin && args.residual.ptr != nullptr) {
+          const Ready too = sync.wait_input(Operands::kSlotResidual, {0, work.group});
+          if (!too) return;
+          residual = args.residual.get(too);
+        }
+        input.bring(args.x.get(ready), k);
+      }
+      if (k == work.k_begin && s.split_k == 1) results.begin_strip(strip, residual);
+      const int part = k / kPartColumns;
+      float* const sums_here = partial + buffer;
+      int count = 0;
+      if constexpr (kColumnTiles > 2) SkinnyGroup::barrier();  // one buffer: it has been read
+      TW_ROLLED_LOOP
+      for (; count < args.parts_per_meet && k < k_end; ++count, k += kPartColumns) {
+        if (rehearsal == 0) alive = alive && weights.wait();
+        // A warp gives up for good once some lane has: its sums are worth nothing.
+        alive = __all_sync(0xffffffffU, alive) != 0;
+        const std::uint32_t w = weights.fragments();
+        const std::uint32_t x = (k - work.k_begin) * 2 + warp * kWarpFragments * 32;
+        if (k + kPartColumns <= work.k_end) {
+          sums.multiply(w, x);
+        } else {
+          sums.multiply_some(
+              w, x, min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
+        }
+        __syncwarp();
+        if (rehearsal == 0) weights.release();
+        sums.end_part(sums_here + (count * kSkinnyWarps + warp) * warp_sums);
+      }
+      if (!alive) *skinny_dead(args) = 1;  // said before the barrier, so that all learn of it
+      // Two buffers: whoever writes this one again has passed the next barrier, and so have its
+      // readers.
+      SkinnyGroup::barrier();
+      if constexpr (kColumnTiles <= 2) {
+        buffer = args.parts_per_meet * kSkinnyWarps * warp_sums - buffer;
+      }
+      TW_ROLLED_LOOP
+      for (int p = 0; p < count; ++p) {
+        const float* from = sums_here + p * kSkinnyWarps * warp_sums;
+        const bool span_begins = (part + p) % s.span_parts == 0;
+        const bool span_ends =
+            (part + p + 1) % s.span_parts == 0 || (part + p + 1) * kPartColumns >= work.k_end;
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+          const int e = results.element(i);
+          if (e < 0) continue;
+          float sum = from[e];
+#pragma unroll
+          for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * warp_sums + e];
+          span[i] = span_begins ? sum : span[i] + sum;
+          if (!span_ends || rehearsal != 0) continue;
+          if (s.split_k > 1) {
+            skinny_partial(args, strip,
+                           (part + p) / s.span_parts)[results.row(e) * s.m + results.token(e)] =
+                span[i];
+          } else {
+            total[i] = first_span ? span[i] : total[i] + span[i];
+          }
+        }
+        if (span_ends) first_span = false;
+      }
+    }
+    if (s.split_k > 1) continue;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) results.put(i, strip, total[i], rehearsal == 0);
+  }
+  if (*skinny_dead(args) != 0) return;
+  if (s.split_k > 1) {
+    if (!sync.arrive_last(work.group, static_cast<std::uint32_t>(s.split_k))) return;
+    add_spans(args, work, results, residual);
+  }
+  sync.signal_output(Operands::kSlotY, {0, work.group});
+}
+
+}  // namespace tileweave

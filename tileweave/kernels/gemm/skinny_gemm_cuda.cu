@@ -1,0 +1,41 @@
+#include "tileweave/core/error.h"
+#include "tileweave/kernels/gemm/skinny_gemm.h"
+#include "tileweave/kernels/gemm/skinny_gemm_portable.cuh"
+
+namespace tileweave {
+namespace {
+
+template <int kColumnTiles, bool kNorm>
+void add(KernelLibrary& kernels) {
+  kernels.add(
+      {.name = skinny_gemm_kernel_name(SkinnyKernel::kPortable, kColumnTiles, kNorm),
+       .num_sync_slots = SkinnyGemmOperands::kSlots,
+       .cuda_function = reinterpret_cast<const void*>(skinny_gemm_portable<kColumnTiles, kNorm>)});
+}
+
+template <int kColumnTiles>
+void add_both(KernelLibrary& kernels) {
+  add<kColumnTiles, false>(kernels);
+  add<kColumnTiles, true>(kernels);
+}
+
+/// A device loads every kernel of its library, and older GPUs have no code for these.
+bool has_bulk_copies() {
+  int device = 0;
+  int major = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  return major >= 9;
+}
+
+}  // namespace
+
+void add_skinny_gemm_cuda(KernelLibrary& kernels) {
+  add_both<1>(kernels);
+  add_both<2>(kernels);
+  add_both<4>(kernels);
+  add_both<8>(kernels);
+  if (has_bulk_copies()) add_skinny_gemm_bulk(kernels);
+}
+
+}  // namespace tileweave
