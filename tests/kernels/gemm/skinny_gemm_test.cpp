@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/kernels/gemm/skinny_case.h"
 #include "tests/kernels/gemm/skinny_chain.h"
@@ -106,6 +107,41 @@ TEST(SkinnyGemm, CutsFitTheDeviceAndGiveEverySmItsShare) {
       }
     }
   }
+}
+
+TEST(SkinnyGemm, NamesSayKernelRowsAndNorm) {
+  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kBulk, 1, false), "skinny_gemm.bulk.m8");
+  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kPortable, column_tiles_of(9), true),
+            "skinny_gemm.portable.m16.norm");
+  const auto device = open_cpu_device();
+  add_skinny_gemm_cpu(device->kernels());
+  for (const std::string kernel : {"bulk", "portable"}) {
+    for (const std::string rows : {"m8", "m16", "m32", "m64"}) {
+      for (const std::string norm : {"", ".norm"}) {
+        EXPECT_TRUE(device->kernels().all().contains("skinny_gemm." + kernel + "." + rows + norm));
+      }
+    }
+  }
+}
+
+TEST(SkinnyGemm, KernelsGiveTheSameBitsAndThePortableOneNeedsNoLoader) {
+  const auto device = open_cpu_device();
+  add_skinny_gemm_cpu(device->kernels());
+  SkinnyChainOptions o{.m = 3, .layers = 2};
+  const std::vector<float> bulk = run_skinny_chain(*device, o, {});
+  o.kernel = SkinnyKernel::kPortable;
+  EXPECT_EQ(run_skinny_chain(*device, o, {}), bulk);
+
+  Plan plan;
+  SkinnyGemmTensors t;
+  t.x = plan.tensor({.name = "x", .shape = {2, 64}, .dtype = DType::kBF16});
+  t.w = plan.tensor(
+      {.name = "w", .shape = {32, 64}, .dtype = DType::kBF16, .kind = TensorKind::kConstant});
+  t.y = plan.tensor({.name = "y", .shape = {2, 32}});
+  const NodeSpec node =
+      skinny_gemm(plan.tensors(), {.kernel = SkinnyKernel::kPortable, .stages = 2}, t);
+  EXPECT_EQ(node.kernel, "skinny_gemm.portable.m8");
+  EXPECT_EQ(node.resources.threads, kSkinnyConsumers);
 }
 
 std::string refusal(const SkinnyCase& c) {
