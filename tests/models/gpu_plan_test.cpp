@@ -127,6 +127,7 @@ TEST(StepKnobs, GoThroughJsonUnchanged) {
       .split_k = 2,
       .wait_k = 512};
   knobs.at(StepOp::kAttention).splits = 4;
+  knobs.products = SkinnyKernel::kPortable;
   EXPECT_EQ(parse_knobs(to_json(knobs), "knobs"), knobs);
   EXPECT_EQ(parse_knobs("{}", "knobs"), StepKnobs{});
   for (const char* text :

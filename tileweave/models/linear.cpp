@@ -41,6 +41,7 @@ void packed_linear(StepBuilder& b, const LinearSpec& spec) {
   SkinnyGemmOptions options{.name = b.name(spec.name),
                             .gated = spec.gated,
                             .eps = b.eps(),
+                            .kernel = b.products(),
                             .wait_k = knobs.wait_k,
                             .shared_padding = knobs.shared_padding,
                             .edge = knobs.edge};

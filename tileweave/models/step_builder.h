@@ -83,6 +83,7 @@ class StepBuilder {
   float eps() const { return static_cast<float>(config().rms_norm_eps); }
   const NumericForm& form() const { return context_.form; }
   const OpKnobs& knobs(StepOp op) const { return knobs_.at(op); }
+  SkinnyKernel products() const { return knobs_.products; }
   std::optional<EdgePolicy> edge(StepOp op) const { return knobs_.at(op).edge; }
   bool fuses() const { return context_.granularity == Granularity::kStages; }
   /// Whether products take a norm in front of them, so that it needs no kernel of its own.

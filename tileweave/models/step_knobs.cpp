@@ -13,6 +13,9 @@ constexpr std::array<const char*, kNumStepOps> kNames = {
     "embedding", "norm",    "qkv",      "qk_norm", "rope", "attention",
     "o",         "gate_up", "silu_mul", "down",    "head", "draw"};
 
+constexpr const char* kBulk = "bulk";
+constexpr const char* kPortable = "portable";
+
 struct NumberKnob {
   const char* name;
   std::int64_t OpKnobs::*value;
@@ -72,6 +75,10 @@ StepKnobs parse(const JsonFile& file) {
     const JsonNode member = root.at(key);
     if (key == "num_streams") {
       knobs.num_streams = static_cast<std::int32_t>(member.integer(1, 8));
+    } else if (key == "products") {
+      const bool bulk = member.string() == kBulk;
+      if (!bulk && member.string() != kPortable) member.refuse("`bulk` or `portable`");
+      knobs.products = bulk ? SkinnyKernel::kBulk : SkinnyKernel::kPortable;
     } else if (key == "ops") {
       for (const auto& [name, op] : member.require_object().json().items()) {
         std::size_t index = 0;
@@ -80,7 +87,7 @@ StepKnobs parse(const JsonFile& file) {
         knobs.ops[index] = parse_op(member.at(name));
       }
     } else {
-      member.refuse("`num_streams` or `ops`");
+      member.refuse("`num_streams`, `products` or `ops`");
     }
   }
   return knobs;
@@ -119,6 +126,7 @@ StepKnobs default_knobs(const ModelConfig& /*config*/, std::int64_t /*rows*/,
 std::string to_json(const StepKnobs& knobs) {
   nlohmann::ordered_json json;
   if (knobs.num_streams != 0) json["num_streams"] = knobs.num_streams;
+  json["products"] = knobs.products == SkinnyKernel::kBulk ? kBulk : kPortable;
   json["ops"] = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < kNumStepOps; ++i) {
     const OpKnobs& op = knobs.ops[i];

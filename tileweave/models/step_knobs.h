@@ -2,7 +2,8 @@
 //
 // One OpKnobs for every kind of operator, the same in all layers. 0 and nothing mean: the
 // operator's own default for the shape and device. Results do not depend on knobs, to the bit.
-// JSON: {"num_streams": 2, "ops": {"qkv": {"edge": "tile", "start": "none", "split_k": 2}}}.
+// JSON: {"num_streams": 2, "products": "bulk", "ops": {"qkv": {"edge": "tile", "start": "none",
+// "split_k": 2}}}.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "tileweave/kernels/gemm/skinny_gemm.h"
 #include "tileweave/models/checkpoint/config.h"
 #include "tileweave/plan/node.h"
 
@@ -50,7 +52,8 @@ struct OpKnobs {
 };
 
 struct StepKnobs {
-  std::int32_t num_streams = 0;  // 0: the decoder's
+  std::int32_t num_streams = 0;                 // 0: the decoder's
+  SkinnyKernel products = SkinnyKernel::kBulk;  // which kernels multiply packed weights
   std::array<OpKnobs, kNumStepOps> ops = {};
 
   OpKnobs& at(StepOp op) { return ops[static_cast<std::size_t>(op)]; }
