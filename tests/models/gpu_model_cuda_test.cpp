@@ -226,5 +226,19 @@ TEST(GpuModel, DataTilesAndSlicesChangeNoBit) {
   }
 }
 
+TEST(GpuModel, PortableProductsGiveTheSameBits) {
+  for (const TestShape& shape : shapes()) {
+    for (const Granularity granularity : kGranularities) {
+      SCOPED_TRACE(testing::Message() << shape.name << ", " << name_of(granularity));
+      const Model gpu = open_model("cuda", shape.config, granularity);
+      const std::vector<KvCache::SequenceId> sequences = prefilled(*gpu.decoder, 2);
+      StepKnobs portable;
+      portable.products = SkinnyKernel::kPortable;
+      EXPECT_TRUE(run_loop(*gpu.decoder, sequences, {}, portable, 10) ==
+                  run_loop(*gpu.decoder, sequences, {}, StepKnobs{}, 10));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tileweave
