@@ -84,13 +84,13 @@ class AttentionPartials {
 template <int kDim>
 __device__ void store_result(const AttentionRow<kDim>& row, int heads,
                              const typename AttentionRow<kDim>::State& state, BFloat16* to) {
-  if (row.head() >= heads) return;
+  const bool holds = row.head() < heads;  // asked late: a rehearsal, of 0 heads, comes by here
   const float scale = 1.0F / state.weight;
 #pragma unroll
   for (int t = 0; t < AttentionRow<kDim>::kTiles; ++t) {
     if (!row.has_tile(t)) continue;
-    *reinterpret_cast<std::uint32_t*>(to + row.head() * kDim + row.column(t)) =
-        ptx::pack_bf16(state.sums[t][0] * scale, state.sums[t][1] * scale);
+    const std::uint32_t pair = ptx::pack_bf16(state.sums[t][0] * scale, state.sums[t][1] * scale);
+    if (holds) *reinterpret_cast<std::uint32_t*>(to + row.head() * kDim + row.column(t)) = pair;
   }
 }
 

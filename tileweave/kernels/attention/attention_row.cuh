@@ -2,14 +2,16 @@
 //
 // Eight warps. Per pass of 128 keys: warp w scores its slice of 16 keys (tensor cores, up to eight
 // query heads), then all warps meet once and warp w adds the weighted values of columns 8 w .. (and
-// 8 w + 64 ..) over all slices. Keys are a warp's own, so it fetches the next pass's as soon as it
-// has scored; values are fetched when all warps are through with the last ones. All sums have a
-// fixed order, so bits depend on keys, values and query alone. Rows of older keys may be fetched
-// before the first wait (prefetch), this step's after it (complete).
+// 8 w + 64 ..) over all slices. Shared memory holds one pass or two: keys are a warp's own, so it
+// fetches those of the next pass without a place as soon as it has scored; values are fetched when
+// all warps are through with the last ones. All sums have a fixed order, so bits depend on keys,
+// values and query alone. Rows of older keys may be fetched before the first wait (prefetch), this
+// step's after it (complete), unless there is only the row's own, which lies in shared memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "tileweave/core/dtype.h"
 #include "tileweave/kernels/attention/attention_segments.h"
@@ -50,7 +52,8 @@ __device__ __forceinline__ void merge(AttentionState<kTiles>& into,
 /// The keys of one row, all of one kv head. Keys from `past` on are this step's.
 struct AttentionKeys {
   const std::int32_t* pages = nullptr;       // of the sequence
-  const std::int32_t* step_slots = nullptr;  // pool rows of this step's keys, from key `past` on
+  const std::int32_t* step_slots = nullptr;  // pool rows of this step's keys, from key `past` on;
+                                             // null: only one, with its value in shared memory
   std::int32_t page_size = 1;
   std::int32_t keys = 0;  // that the row sees
   std::int32_t past = 0;
@@ -63,6 +66,16 @@ struct AttentionPool {
   std::int32_t stride;
 };
 
+/// Passes [first, end). A rehearsal computes with whatever lies in shared memory and waits for
+/// nothing, so that the code is near when the numbers are.
+struct AttentionSpan {
+  int first, end;
+  bool rehearsal = false;
+};
+
+/// Stands for step rows where they lie in shared memory.
+struct NoStepRows {};
+
 template <int kDim>
 class AttentionRow {
  public:
@@ -71,9 +84,11 @@ class AttentionRow {
   static constexpr AttentionShared kShared{kDim};
   using State = AttentionState<kTiles>;
 
-  __device__ explicit AttentionRow(std::byte* shared)
+  /// `buffers`: passes that shared memory holds.
+  __device__ AttentionRow(std::byte* shared, int buffers)
       : shared_(shared),
         address_(ptx::shared_address(shared)),
+        buffers_(buffers),
         lane_(static_cast<int>(threadIdx.x) % 32),
         warp_(static_cast<int>(threadIdx.x) / 32) {}
 
@@ -84,74 +99,84 @@ class AttentionRow {
   __device__ int column(int t) const { return (warp_ + 8 * t) * 8 + lane_ % 4 * 2; }
   __device__ bool has_tile(int t) const { return kDim % 64 == 0 || (warp_ + 8 * t) * 8 < kDim; }
 
+  /// All threads must be through with the row before.
   __device__ void open(const AttentionPool& pool, const AttentionKeys& keys) {
     pool_ = pool;
     keys_ = keys;
+    own_ = keys.step_slots == nullptr ? keys.past : -1;
   }
 
-  /// Starts fetching the older rows of a pass. May come before the first wait.
-  __device__ void prefetch(int pass) {
-    const auto no_row = [](std::uint32_t, int, int) {};
-    find_rows(pass);
-    copy<Rows::kOlder>(pass, kShared.keys(), pool_.k_past, no_row);
-    ptx::commit_copies();
-    copy<Rows::kOlder>(pass, kShared.values(), pool_.v_past, no_row);
-    ptx::commit_copies();
-  }
-
-  /// Brings the older rows of a pass into L2: of the second one, which shared memory has no room
-  /// for.
-  __device__ void bring_near(int pass) const {
-    const int key = key_of(pass);
-    if (key >= keys_.past || key >= keys_.keys) return;
-    const char* const rows = lane_ < kAttentionSlice ? pool_.k_past : pool_.v_past;
-    const char* const row = rows + std::int64_t{older_row(key)} * pool_.stride;
+  /// Starts fetching the older rows of the first passes of [first, end), and brings those of the
+  /// pass after them into L2. May come before the first wait.
+  __device__ void prefetch(int first, int end) {
+    std::int32_t rows[kAttentionMostBuffers];
 #pragma unroll
-    for (int byte = 0; byte < 2 * kDim; byte += 128) ptx::prefetch_to_l2(row + byte);
+    for (int i = 0; i < kAttentionMostBuffers; ++i) rows[i] = row_of(first + i);
+    TW_ROLLED_LOOP
+    for (int i = 0; i < 2 * buffers_; ++i) {
+      const int pass = first + i / 2;
+      row_ = i < 2 ? rows[0] : rows[1];
+      if (pass < end) {
+        copy<Rows::kOlder>(pass, i % 2 * kShared.region(), i % 2 == 0 ? pool_.k_past : pool_.v_past,
+                           NoStepRows{});
+      }
+      ptx::commit_copies();
+    }
+    if (buffers_ == 1 && first + 1 < end) bring_near(first + 1, rows[1]);
   }
 
   /// Starts fetching what `prefetch` of the same pass left out: `step_key(to, row, unit)` and
-  /// `step_value` bring 16 bytes of this step's pool row `row` to shared address `to`.
+  /// `step_value` bring 16 bytes of this step's pool row `row` to shared address `to`. One buffer.
   template <class StepKey, class StepValue>
   __device__ void complete(int pass, const StepKey& step_key, const StepValue& step_value) {
     if (has_step_rows(pass)) {
-      copy<Rows::kStep>(pass, kShared.keys(), pool_.k_past, step_key);
-      copy<Rows::kStep>(pass, kShared.values(), pool_.v_past, step_value);
+      row_ = row_of(pass);
+      copy<Rows::kStep>(pass, 0, pool_.k_past, step_key);
+      copy<Rows::kStep>(pass, kShared.region(), pool_.v_past, step_value);
     }
     ptx::commit_copies();
   }
 
-  /// Runs passes [first, end), the first of which has been prefetched and completed, and calls
+  /// Runs the passes of `span`, the first of which have been prefetched and completed, and calls
   /// `segment_done(segment, state)` after each segment. `q`: the query heads as the tensor cores
   /// take them; `scale` includes log2(e). All threads of the block.
   template <class StepKey, class StepValue, class Done>
-  __device__ void run(int first, int end, const std::uint32_t (&q)[kSteps][2], float scale,
+  __device__ void run(const AttentionSpan& span, const std::uint32_t (&q)[kSteps][2], float scale,
                       const StepKey& step_key, const StepValue& step_value,
                       const Done& segment_done) {
+    constexpr bool kStepCopies = !std::is_same_v<StepKey, NoStepRows>;
+    constexpr Rows kNext = kStepCopies ? Rows::kAll : Rows::kOlder;
     State segment;
-    for (int pass = first; pass < end; ++pass) {
-      const bool more = pass + 1 < end;
-      if (more) find_rows(pass + 1);
-      // Groups of copies under way, the oldest first: keys, values, then (first pass) step rows.
-      if (pass > first) {
-        ptx::wait_copies<1>();
-      } else if (has_step_rows(pass)) {
-        ptx::wait_copies<0>();
-      } else {
-        ptx::wait_copies<2>();
+    TW_ROLLED_LOOP
+    for (int pass = span.first; pass < span.end; ++pass) {
+      const int next = pass + buffers_;  // to take this one's place
+      const bool more = next < span.end;
+      if (more) row_ = row_of(next);
+      // Groups of copies under way, the oldest first: keys and values of as many passes as there
+      // are buffers, then (first pass) step rows.
+      if (!span.rehearsal) {
+        if (kStepCopies && pass == span.first) {
+          has_step_rows(pass) ? ptx::wait_copies<0>() : ptx::wait_copies<2>();
+        } else {
+          wait_oldest();
+        }
       }
       __syncwarp();
       score(pass, q, scale);
-      __syncwarp();  // the slice's keys have been read by every lane
-      if (more) copy<Rows::kAll>(pass + 1, kShared.keys(), pool_.k_past, step_key);
-      ptx::commit_copies();
-      ptx::wait_copies<1>();  // all but the next keys
+      if (!span.rehearsal) {
+        __syncwarp();  // the slice's keys have been read by every lane
+        if (more) copy<kNext>(next, 0, pool_.k_past, step_key);
+        ptx::commit_copies();
+        wait_oldest();  // this pass's values
+      }
       __syncthreads();
-      merge(segment, weigh());
-      __syncthreads();
-      if (more) copy<Rows::kAll>(pass + 1, kShared.values(), pool_.v_past, step_value);
-      ptx::commit_copies();
-      if (!more || AttentionSegments::start_from(pass + 1) == pass + 1) {
+      merge(segment, weigh(pass));
+      if (pass + 1 < span.end) {
+        __syncthreads();
+        if (more) copy<kNext>(next, kShared.region(), pool_.v_past, step_value);
+        ptx::commit_copies();
+      }
+      if (pass + 1 == span.end || AttentionSegments::start_from(pass + 1) == pass + 1) {
         segment_done(AttentionSegments::index(pass), segment);
         segment = State{};
       }
@@ -166,48 +191,56 @@ class AttentionRow {
     return (end < keys_.keys ? end : keys_.keys) > keys_.past;
   }
 
-  /// This lane's key of the warp's slice.
-  __device__ int key_of(int pass) const {
-    return pass * kAttentionPass + warp_ * kAttentionSlice + lane_ % kAttentionSlice;
+  /// Waits for the oldest group of copies: two per buffer are under way.
+  __device__ void wait_oldest() const {
+    buffers_ == 1 ? ptx::wait_copies<1>() : ptx::wait_copies<3>();
   }
-  __device__ std::int32_t older_row(int key) const {
+
+  /// Of the keys of a pass, in bytes from the start of shared memory.
+  __device__ int buffer_of(int pass) const {
+    return kShared.keys() + (pass & (buffers_ - 1)) * 2 * kShared.region();
+  }
+
+  /// Pool row of this lane's key of the warp's slice; negative: none, or not in the pool yet.
+  __device__ std::int32_t row_of(int pass) const {
+    const int key = pass * kAttentionPass + warp_ * kAttentionSlice + lane_ % kAttentionSlice;
+    if (key >= keys_.keys || key == own_) return -1;
+    if (key >= keys_.past) return keys_.step_slots[key - keys_.past];
     const int page = key / keys_.page_size;
     return keys_.pages[page] * keys_.page_size + key - page * keys_.page_size;
   }
 
-  /// Pool rows of this warp's slice, one per lane.
-  __device__ void find_rows(int pass) {
-    const int key = key_of(pass);
-    if (key >= keys_.keys) {
-      row_ = 0;
-    } else if (key < keys_.past) {
-      row_ = older_row(key);
-    } else {
-      row_ = keys_.step_slots[key - keys_.past];
-    }
+  /// Brings the older rows of a pass into L2.
+  __device__ void bring_near(int pass, std::int32_t row) const {
+    const int key = pass * kAttentionPass + warp_ * kAttentionSlice + lane_ % kAttentionSlice;
+    if (row < 0 || key >= keys_.past) return;
+    const char* const from =
+        (lane_ < kAttentionSlice ? pool_.k_past : pool_.v_past) + std::int64_t{row} * pool_.stride;
+#pragma unroll
+    for (int byte = 0; byte < 2 * kDim; byte += 128) ptx::prefetch_to_l2(from + byte);
   }
 
-  /// This warp's slice of keys or values to shared memory; zeros for keys that the row does not
-  /// see.
+  /// This warp's slice of keys (`region` 0) or values to shared memory; zeros for rows that are
+  /// none.
   template <Rows kRows, class StepRow>
   __device__ void copy(int pass, int region, const char* past, const StepRow& step_row) const {
     constexpr int kUnits = kDim / 8;  // of 16 bytes per row
     const int first = pass * kAttentionPass + warp_ * kAttentionSlice;
+    const std::uint32_t slice =
+        address_ + buffer_of(pass) + region + warp_ * kAttentionSlice * kShared.pitch();
 #pragma unroll 2  // short code: a launch fetches it anew
     for (int i = 0; i < kAttentionSlice * kUnits / 32; ++i) {
       const int at = i * 32 + lane_;
       const int in_slice = at / kUnits;
       const int unit = at % kUnits;
       const int row = __shfl_sync(kAllLanes, row_, in_slice);
-      const int key = first + in_slice;
-      const std::uint32_t to =
-          address_ + region + (warp_ * kAttentionSlice + in_slice) * kShared.pitch() + unit * 16;
-      if (key >= keys_.keys) {
-        if (kRows != Rows::kStep) ptx::zero_async_16(to, past);
-      } else if (key < keys_.past) {
-        if (kRows != Rows::kStep)
-          ptx::copy_async_16(to, past + std::int64_t{row} * pool_.stride + unit * 16);
-      } else if (kRows != Rows::kOlder) {
+      const std::uint32_t to = slice + in_slice * kShared.pitch() + unit * 16;
+      if (row < 0 || first + in_slice < keys_.past) {
+        if constexpr (kRows != Rows::kStep) {
+          const int from = row < 0 ? 0 : row;
+          ptx::copy_async_16_if(row >= 0, to, past + std::int64_t{from} * pool_.stride + unit * 16);
+        }
+      } else if constexpr (kRows != Rows::kOlder) {
         step_row(to, row, unit);
       }
     }
@@ -222,10 +255,12 @@ class AttentionRow {
     if (first < keys_.keys) {
       float acc[2][2][4] = {};  // two chains per 8 keys: half the latency
       const int matrix = lane_ / 8;
+      const int in_slice = matrix / 2 * 8 + lane_ % 8;
       const std::uint32_t from =
-          address_ + kShared.keys() +
-          (warp_ * kAttentionSlice + matrix / 2 * 8 + lane_ % 8) * kShared.pitch() +
-          matrix % 2 * 16;
+          address_ + matrix % 2 * 16 +
+          (first + in_slice == own_
+               ? kShared.own_key()
+               : buffer_of(pass) + (warp_ * kAttentionSlice + in_slice) * kShared.pitch());
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         std::uint32_t b[4];
@@ -262,8 +297,10 @@ class AttentionRow {
   }
 
   /// The pass as a state: every slice's weights times values of this warp's columns.
-  __device__ State weigh() const {
+  __device__ State weigh(int of) const {
     State pass;
+    const int values = buffer_of(of) + kShared.region();
+    const int own = own_ - of * kAttentionPass;  // in the pass, if it is there
     float factor[kAttentionSlices];
     float sum[kAttentionSlices];
 #pragma unroll
@@ -282,13 +319,15 @@ class AttentionRow {
     for (int two = 0; two < kAttentionSlices / 2; ++two) {
       const uint2 low = shared<uint2>(kShared.weights())[2 * two * 32 + lane_];
       const uint2 high = shared<uint2>(kShared.weights())[(2 * two + 1) * 32 + lane_];
+      const int in_pass = two * 32 + lane_;
+      const std::uint32_t from =
+          address_ + warp_ * 16 +
+          (in_pass == own ? kShared.own_value() : values + in_pass * kShared.pitch());
 #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
         if (!has_tile(t)) continue;
         std::uint32_t b[4];
-        ptx::load_matrices_transposed(b, address_ + kShared.values() +
-                                             (two * 32 + lane_) * kShared.pitch() +
-                                             (warp_ + 8 * t) * 16);
+        ptx::load_matrices_transposed(b, from + 8 * t * 16);
         float first[4] = {};
         float second[4] = {};
         ptx::mma_eight_rows(first, low.x, low.y, b[0], b[1]);
@@ -310,10 +349,11 @@ class AttentionRow {
 
   std::byte* shared_;
   std::uint32_t address_;
-  int lane_, warp_;
+  int buffers_, lane_, warp_;
   AttentionPool pool_{};
   AttentionKeys keys_{};
-  std::int32_t row_ = 0;
+  int own_ = -1;           // key that lies in shared memory
+  std::int32_t row_ = -1;  // this lane's, of the pass to be copied
 };
 
 }  // namespace tileweave

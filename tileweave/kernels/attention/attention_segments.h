@@ -87,11 +87,13 @@ struct AttentionSplits {
   }
 };
 
+inline constexpr std::int64_t kAttentionSms = 132;  // that splits and buffers are chosen for
+
 /// Splits that give a GPU's blocks enough to do: about one work per SM of an H200, two where there
 /// are many pairs of a row and a kv head, and none that no row could fill.
 constexpr std::int64_t attention_splits(std::int64_t pairs, std::int64_t most_keys) {
-  constexpr std::int64_t kSms = 132;
-  std::int64_t splits = pairs <= kSms / 2 ? kSms / pairs : 2 * kSms / pairs;
+  std::int64_t splits =
+      pairs <= kAttentionSms / 2 ? kAttentionSms / pairs : 2 * kAttentionSms / pairs;
   const std::int64_t passes = attention_passes(most_keys);
   if (passes <= kAttentionAlone) return 1;
   splits = splits < passes ? splits : passes;

@@ -10,25 +10,28 @@ inline constexpr int kAttentionThreads = 32 * kAttentionSlices;
 
 struct AttentionShared {
   int head_dim;
+  int buffers = 1;  // passes whose keys and values lie here at once
 
   /// Between rows of keys, values and queries: an odd number of 16-byte units, so that eight
   /// neighbouring rows lie in different banks.
   TW_HOST_DEVICE constexpr int pitch() const { return 2 * head_dim + 16; }
-  TW_HOST_DEVICE constexpr int keys() const { return 0; }
-  TW_HOST_DEVICE constexpr int values() const { return kAttentionPass * pitch(); }
   /// (slice, lane): two pairs of bf16 weights, as the tensor cores take them.
-  TW_HOST_DEVICE constexpr int weights() const { return 2 * kAttentionPass * pitch(); }
+  TW_HOST_DEVICE constexpr int weights() const { return 0; }
   /// (slice, head): highest score and sum of weights.
   TW_HOST_DEVICE constexpr int stats() const { return weights() + kAttentionSlices * 32 * 8; }
-  TW_HOST_DEVICE constexpr int bytes() const {
+  /// Queries, this step's key and its value: where the kernel turns heads itself.
+  TW_HOST_DEVICE constexpr int queries() const {
     return stats() + kAttentionSlices * kAttentionMaxHeads * 8;
   }
-  /// Where the kernel turns heads itself: queries, and this step's key and value.
-  TW_HOST_DEVICE constexpr int queries() const { return bytes(); }
   TW_HOST_DEVICE constexpr int own_key() const { return queries() + kAttentionMaxHeads * pitch(); }
   TW_HOST_DEVICE constexpr int own_value() const { return own_key() + pitch(); }
-  TW_HOST_DEVICE constexpr int bytes_with_heads() const { return own_value() + pitch(); }
+  /// Keys of the first buffer, its values, those of the next one.
+  TW_HOST_DEVICE constexpr int keys() const { return own_value() + pitch(); }
+  TW_HOST_DEVICE constexpr int region() const { return kAttentionPass * pitch(); }
+  TW_HOST_DEVICE constexpr int bytes() const { return keys() + buffers * 2 * region(); }
 };
+
+inline constexpr int kAttentionMostBuffers = 2;
 
 /// head_dims that the GPU kernels are compiled for.
 constexpr bool is_attention_head_dim(std::int64_t dim) {

@@ -32,6 +32,10 @@ void check_options(const DecodeAttentionOptions& options) {
   at_least(options.page_size, 1, "page_size");
   at_least(options.num_splits, 0, "num_splits");
   at_least(options.num_blocks, 0, "num_blocks");
+  at_least(options.buffers, 0, "buffers");
+  need(options.buffers <= kAttentionMostBuffers, options,
+       "buffers must be at most " + std::to_string(kAttentionMostBuffers),
+       std::to_string(options.buffers));
   at_least(options.shared_padding, 0, "shared_padding");
   need(options.shared_padding <= kMostPadding, options,
        "shared_padding must be at most " + std::to_string(kMostPadding),
@@ -233,7 +237,7 @@ struct Numbers {
   DecodeAttentionSchedule schedule;
   std::int32_t num_sequences, max_pages, page_size, pool_rows;
   float scale, attention_factor, eps;
-  std::int32_t segments;
+  std::int32_t segments, buffers;
 };
 
 template <class T, class W>
@@ -268,6 +272,7 @@ std::vector<std::byte> args_of(const Numbers& n, const Addresses& at) {
       .attention_factor = n.attention_factor,
       .eps = n.eps,
       .segments = n.segments,
+      .buffers = n.buffers,
       .partials = static_cast<float*>(at.scratch)});
 }
 
@@ -284,11 +289,17 @@ void check_alignment(const std::string& name, const Addresses& at) {
   }
 }
 
-KernelResources resources_of(const DecodeAttentionOptions& options,
-                             const DecodeAttentionSchedule& s, DType type) {
+/// Two passes are fetched at once where a block has an SM of its own; otherwise several blocks of
+/// an SM fetch one each.
+std::int32_t buffers_of(const DecodeAttentionOptions& options, const DecodeAttentionSchedule& s) {
+  if (options.buffers != 0) return static_cast<std::int32_t>(options.buffers);
+  return s.num_blocks <= kAttentionSms ? 2 : 1;
+}
+
+KernelResources resources_of(const DecodeAttentionOptions& options, const Numbers& n, DType type) {
   KernelResources resources = kDecodeAttentionResources;
   if (type == DType::kBF16) {
-    resources.shared_bytes = AttentionShared{s.head_dim}.bytes_with_heads();
+    resources.shared_bytes = AttentionShared{n.schedule.head_dim, n.buffers}.bytes();
   }
   resources.shared_bytes += options.shared_padding;
   return resources;
@@ -318,14 +329,15 @@ NodeSpec decode_attention(const TensorTable& tensors, const DecodeAttentionOptio
       .scale = options.scale.value_or(1.0F / std::sqrt(static_cast<float>(s.head_dim))),
       .attention_factor = options.attention_factor,
       .eps = options.eps,
-      .segments = AttentionSegments::count(attention_passes(table[1] * options.page_size))};
+      .segments = AttentionSegments::count(attention_passes(table[1] * options.page_size)),
+      .buffers = buffers_of(options, s)};
   NodeSpec node{.name = options.name,
                 .kernel = decode_attention_kernel_name(type, weight, s.head_dim),
                 .num_works = s.num_works(),
                 .num_blocks = s.num_blocks,
                 .order = options.order,
                 .operands = operand_specs(tensors, at, s),
-                .resources = resources_of(options, s, type),
+                .resources = resources_of(options, numbers, type),
                 .cost = options.cost.value_or(Cost{.per_work = options.cost_of_work}),
                 .edge = options.edge};
   if (s.num_splits > 1) {

@@ -33,6 +33,9 @@ struct DecodeAttentionOptions {
   // bf16: works that share the keys of a row and kv head, as far as there are keys; changes no bit.
   // 0: enough for an H200.
   std::int64_t num_splits = 0;
+  // bf16: passes of 128 keys that a block holds, 1 or 2: fetched at once, fewer blocks per SM. 0:
+  // two where blocks are few.
+  std::int64_t buffers = 0;
   std::int64_t num_blocks = 0;      // persistent blocks; 0: one per work
   std::int64_t shared_padding = 0;  // bytes on top of what the kernel uses: fewer blocks per SM
   TileOrder order = TileOrder::identity();

@@ -84,6 +84,7 @@ struct DecodeAttentionArgs {
   std::int32_t num_sequences, max_pages, page_size, pool_rows;
   float scale, attention_factor, eps;
   std::int32_t segments;  // of scratch, per row and kv head
+  std::int32_t buffers;   // passes that shared memory holds
   float* partials;        // (row, kv head, segment), with splits only
 };
 

@@ -1,9 +1,11 @@
 // Decode attention on a GPU, sm_80 and later.
 //
-// A work (row, kv head, split) fetches the older keys and values of its first pass, angles and
-// weights, and waits for the row of qkv. Then warp h turns head h of the group (query heads, key,
-// value), in shared memory all meet, and the passes follow as in paged attention; the row's own key
-// and value come from shared memory. Split 0 writes them to the pool.
+// A work (row, kv head, split) fetches the older keys and values of its first passes, angles and
+// weights. Where it is to wait it first goes through the motions once, with nothing to read and
+// nothing to write: the instructions that the row of qkv will need are near when it arrives. Then
+// warp h turns head h of the group (query heads, key, value), in shared memory all meet, and the
+// passes follow as in paged attention; the row's own key and value stay in shared memory. Split 0
+// writes them to the pool.
 #pragma once
 
 #include <cstddef>
@@ -40,11 +42,14 @@ class HeadTurner {
       q_weight_ = weights(q_norm);
       k_weight_ = weights(k_norm);
     }
-    const auto at = static_cast<float>(position);
-    sincosf(__fmul_rn(at, frequency.x), &sine_.x, &cosine_.x);
-    sincosf(__fmul_rn(at, frequency.y), &sine_.y, &cosine_.y);
-    cosine_ = {cosine_.x * factor, cosine_.y * factor};
-    sine_ = {sine_.x * factor, sine_.y * factor};
+    TW_ROLLED_LOOP
+    for (int i = 0; i < 2; ++i) {
+      float sine, cosine;
+      sincosf(__fmul_rn(static_cast<float>(position), i == 0 ? frequency.x : frequency.y), &sine,
+              &cosine);
+      (i == 0 ? sine_.x : sine_.y) = sine * factor;
+      (i == 0 ? cosine_.x : cosine_.y) = cosine * factor;
+    }
   }
 
   __device__ Pairs load(const float* head) const {
@@ -108,10 +113,10 @@ class DecodeAttentionBlock {
   static constexpr AttentionShared kShared{kDim};
 
   __device__ DecodeAttentionBlock(const Args& args, Sync& sync, std::byte* shared)
-      : args_(args), sync_(sync), shared_(shared), row_(shared) {}
+      : args_(args), sync_(sync), shared_(shared), row_(shared, args.buffers) {}
 
-  /// False: the run is aborted.
-  __device__ bool run(std::uint32_t work) {
+  /// False: the run is aborted. `rehearses`: as at the top of this file.
+  __device__ bool run(std::uint32_t work, bool rehearses) {
     const DecodeAttentionSchedule& s = args_.schedule;
     const std::uint32_t result = s.result_of(work);
     split_ = static_cast<int>(s.split_of(work));
@@ -130,25 +135,34 @@ class DecodeAttentionBlock {
                .v_past = column_of(args_.v_past.get()),
                .stride = s.kv_heads * kDim * 2},
               keys);
-    if (begin < end) row_.prefetch(begin);
-    if (begin + 1 < end) row_.bring_near(begin + 1);
+    if (begin < end) row_.prefetch(begin, end);
     HeadTurner<kDim, W> turner;
     turner.prepare(args_.inv_freq.get(), args_.q_norm.get(), args_.k_norm.get(), keys.past,
                    args_.attention_factor, args_.eps);
 
     SplitArrivals<Sync> arrivals(sync_, result, s.num_splits);
-    const Ready ready = sync_.wait_input(Operands::kSlotQkv, {t_});
-    if (!ready) {
-      ptx::wait_all_copies();
-      return false;
+    Ready ready(false);
+    // Rolled: both must run the same instructions.
+    TW_ROLLED_LOOP
+    for (bool rehearsal = rehearses && begin < end;; rehearsal = false) {
+      if (!rehearsal) {
+        ready = sync_.wait_input(Operands::kSlotQkv, {t_});
+        if (!ready) {
+          ptx::wait_all_copies();
+          return false;
+        }
+        arrivals.fetch_base(result);
+      }
+      State state;
+      if (begin < end) {
+        turn_heads(turner, rehearsal ? nullptr : args_.qkv.get(ready),
+                   split_ == 0 || end == passes);
+        attend({begin, rehearsal ? begin + 1 : end, rehearsal}, alone, state);
+      }
+      if (alone) store(rehearsal ? 0 : heads(), passes, state);
+      if (!rehearsal) break;
     }
-    arrivals.fetch_base(result);
-    State state;
-    if (begin < end) {
-      turn_heads(turner, args_.qkv.get(ready), split_ == 0 || end == passes);
-      attend(begin, end, alone, state);
-    }
-    finish(arrivals, splits, passes, alone, state);
+    finish(arrivals, splits, passes, alone);
     return true;
   }
 
@@ -170,20 +184,20 @@ class DecodeAttentionBlock {
   }
 
   /// Queries, and where it is wanted the row's own key and value, to shared memory; split 0 also
-  /// writes these to the pool.
+  /// writes these to the pool. Without qkv: a rehearsal.
   __device__ void turn_heads(const HeadTurner<kDim, W>& turner, const float* qkv, bool with_own) {
     const DecodeAttentionSchedule& s = args_.schedule;
     const float* const row = qkv + std::int64_t{t_} * s.all_heads() * kDim;
     const int heads = s.heads_per_kv;
     const int count = with_own ? heads + 2 : heads;
     // Up to ten heads for eight warps: both loads of a warp are under way at once.
-    typename HeadTurner<kDim, W>::Pairs x[2];
+    typename HeadTurner<kDim, W>::Pairs x[2] = {};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int h = row_.warp() + i * kAttentionSlices;
       const int from =
           h < heads ? group_ * heads + h : s.key_head(group_) + (h == heads ? 0 : s.kv_heads);
-      if (h < count) x[i] = turner.load(row + from * kDim);
+      if (h < count && qkv != nullptr) x[i] = turner.load(row + from * kDim);
     }
     TW_ROLLED_LOOP
     for (int i = 0; i < 2; ++i) {
@@ -195,7 +209,7 @@ class DecodeAttentionBlock {
       turner.store(turned, shared_ + (h < heads  ? kShared.queries() + h * kShared.pitch()
                                       : is_value ? kShared.own_value()
                                                  : kShared.own_key()));
-      if (h >= heads && split_ == 0) {
+      if (h >= heads && split_ == 0 && qkv != nullptr) {
         BFloat16* const pool = is_value ? args_.v_step.get() : args_.k_step.get();
         turner.store(turned, pool + (std::int64_t{slot_} * s.kv_heads + group_) * kDim);
       }
@@ -203,46 +217,41 @@ class DecodeAttentionBlock {
     __syncthreads();
   }
 
-  __device__ void attend(int begin, int end, bool alone, State& state) {
-    const auto own_row = [this](int offset) {
-      return [from = shared_ + offset](std::uint32_t to, int /*row*/, int unit) {
-        ptx::store_shared_16(to, *reinterpret_cast<const uint4*>(from + unit * 16));
-      };
-    };
-    const auto own_key = own_row(kShared.own_key());
-    const auto own_value = own_row(kShared.own_value());
-    row_.complete(begin, own_key, own_value);
+  __device__ void attend(const AttentionSpan& span, bool alone, State& state) {
     std::uint32_t q[Row::kSteps][2];
     load_query(q);
     const AttentionPartials<kDim> partials = this->partials();
-    row_.run(begin, end, q, args_.scale * kLog2E, own_key, own_value,
+    row_.run(span, q, args_.scale * kLog2E, NoStepRows{}, NoStepRows{},
              [&](int segment, const State& part) {
                if (split_ == 0) {
                  merge(state, part);
-               } else {
+               } else if (!span.rehearsal) {
                  partials.store(row_, segment, part);
                }
              });
-    if (split_ == 0 && !alone) partials.store(row_, 0, state);
+    if (split_ == 0 && !alone && !span.rehearsal) partials.store(row_, 0, state);
   }
 
-  /// Arrives; the last writes and signals the result.
+  /// The row's first `heads` heads of this kv head.
+  __device__ void store(int heads, int passes, const State& state) {
+    BFloat16* const to = args_.out.get() + (std::int64_t{t_} * args_.schedule.kv_heads + group_) *
+                                               this->heads() * kDim;
+    passes == 0 ? store_zeros<kDim>(heads, to) : store_result(row_, heads, state, to);
+  }
+
+  /// Arrives; the last to do so merges what the splits left, and signals the result.
   __device__ void finish(SplitArrivals<Sync>& arrivals, const AttentionSplits& splits, int passes,
-                         bool alone, const State& state) {
-    BFloat16* const to =
-        args_.out.get() + (std::int64_t{t_} * args_.schedule.kv_heads + group_) * heads() * kDim;
+                         bool alone) {
     bool last = alone;
     if (alone) {
       arrivals.arrive_alone();
-      passes == 0 ? store_zeros<kDim>(heads(), to) : store_result(row_, heads(), state, to);
     } else {
       last = arrivals.arrive(split_ > 0 ? 1 : 1 + splits.num_idle(passes));
       if (last) {
         const int merged = splits.end(0, passes);
-        store_result(row_, heads(),
-                     partials().merged(row_, AttentionSegments::index(merged),
-                                       AttentionSegments::count(passes)),
-                     to);
+        store(heads(), passes,
+              partials().merged(row_, AttentionSegments::index(merged),
+                                AttentionSegments::count(passes)));
       }
     }
     if (last) sync_.signal_output(Operands::kSlotOut, {t_, group_});
@@ -252,16 +261,17 @@ class DecodeAttentionBlock {
     }
   }
 
-  /// The heads as the tensor cores take them, zeros for those that do not exist.
+  /// The heads as the tensor cores take them. Whatever lies where those that do not exist would
+  /// be stays in rows of the scores that nobody looks at.
   __device__ void load_query(std::uint32_t (&q)[Row::kSteps][2]) const {
-    const auto* words = reinterpret_cast<const std::uint32_t*>(shared_ + kShared.queries() +
-                                                               row_.head() * kShared.pitch());
+    const std::uint32_t from = ptx::shared_address(shared_) + kShared.queries() +
+                               row_.lane() % 8 * kShared.pitch() + row_.lane() / 8 * 16;
 #pragma unroll
-    for (int step = 0; step < Row::kSteps; ++step) {
+    for (int step = 0; step < Row::kSteps; step += 2) {
+      std::uint32_t two[4];  // steps; the second may be beyond the last
+      ptx::load_matrices(two, from + step * 32);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        q[step][half] = row_.head() < heads() ? words[step * 8 + half * 4 + row_.lane() % 4] : 0U;
-      }
+      for (int i = 0; i < 4 && step + i / 2 < Row::kSteps; ++i) q[step + i / 2][i % 2] = two[i];
     }
   }
 
@@ -294,9 +304,14 @@ __global__ void __launch_bounds__(kAttentionThreads, 2) decode_attention_cuda(
   SyncCta<AtomicsCuda, DecodeAttentionOperands::kSlots> sync(context);
   if (!sync.begin_cta()) return;
   DecodeAttentionBlock<kDim, W> block(args, sync, attention_shared_memory);
+  constexpr std::uint32_t kMayWait = SyncHeader::kProgrammaticConsumer | SyncHeader::kWaits;
+  bool first = true;
   for (auto at = static_cast<std::int32_t>(blockIdx.x); at < args.schedule.num_works();
        at += static_cast<std::int32_t>(gridDim.x)) {
-    if (!block.run(static_cast<std::uint32_t>(sync.remap(at)))) return;
+    if (!first) __syncthreads();  // shared memory may still be read
+    const bool rehearses = first && (context.header.flags & kMayWait) != 0;
+    if (!block.run(static_cast<std::uint32_t>(sync.remap(at)), rehearses)) return;
+    first = false;
   }
 }
 

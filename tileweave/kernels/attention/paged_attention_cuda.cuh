@@ -27,7 +27,7 @@ class PagedAttentionBlock {
   using State = typename Row::State;
 
   __device__ PagedAttentionBlock(const Args& args, Sync& sync, std::byte* shared)
-      : args_(args), sync_(sync), row_(shared) {}
+      : args_(args), sync_(sync), row_(shared, 1) {}
 
   /// False: the run is aborted.
   __device__ bool run(std::uint32_t work) {
@@ -55,9 +55,9 @@ class PagedAttentionBlock {
     SplitArrivals<Sync> arrivals(sync_, result, splits_.splits);
     Ready ready(false);
     for (int t = first; t < end; ++t) {
+      __syncthreads();  // the row before, or the work, may still be read
       open(t);
-      if (begin_ < end_) row_.prefetch(begin_);
-      if (begin_ + 1 < end_) row_.bring_near(begin_ + 1);
+      if (begin_ < end_) row_.prefetch(begin_, end_);
       if (t == first) {
         ready = sync_.wait_input(Operands::kSlotQ, {tile, group_});
         if (ready) ready = sync_.wait_input(Operands::kSlotKStep, {0, group_});
@@ -120,7 +120,7 @@ class PagedAttentionBlock {
       row_.complete(begin_, step_key, step_value);
       std::uint32_t q[Row::kSteps][2];
       load_query(args_.q.get(ready) + query_offset(t), q);
-      row_.run(begin_, end_, q, args_.scale * kLog2E, step_key, step_value,
+      row_.run({begin_, end_}, q, args_.scale * kLog2E, step_key, step_value,
                [&](int segment, const State& part) {
                  if (split_ == 0) {
                    merge(state, part);

@@ -15,14 +15,11 @@ __device__ __forceinline__ void copy_async_16(std::uint32_t to_shared, const voi
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to_shared), "l"(from)
                : "memory");
 }
-/// 16 zero bytes, in the order of the copies; nothing is read.
-__device__ __forceinline__ void zero_async_16(std::uint32_t to_shared, const void* any_address) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, 0;" ::"r"(to_shared), "l"(any_address)
-               : "memory");
-}
-__device__ __forceinline__ void store_shared_16(std::uint32_t to_shared, const uint4& value) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to_shared), "r"(value.x),
-               "r"(value.y), "r"(value.z), "r"(value.w)
+/// The same, or 16 zero bytes and nothing is read.
+__device__ __forceinline__ void copy_async_16_if(bool copies, std::uint32_t to_shared,
+                                                 const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to_shared), "l"(from),
+               "r"(copies ? 16 : 0)
                : "memory");
 }
 __device__ __forceinline__ void commit_copies() {
