@@ -171,6 +171,27 @@ TEST_F(ModelVerbs, BenchDecodeComparesModesWithTheReadRate) {
   EXPECT_GT(report.at("arms")[1].at("tokens_per_second").get<double>(), 0);
 }
 
+TEST_F(ModelVerbs, BenchDecodeTakesListsOnAGpuAlone) {
+  const Words bench = {"bench", "decode", "--device", "cpu", "--model", folder_.path()};
+  for (const Words& more : {Words{"--batch", "1,2"}, Words{"--granularity", "ops,stages"},
+                            Words{"--tile"}, Words{"--json-file", folder_ / "bench.json"}}) {
+    const CommandResult result = run(with(bench, more));
+    EXPECT_EQ(result.status, kFailure) << more[0];
+    EXPECT_NE(result.err.find("on the CPU"), std::string::npos) << result.err;
+  }
+  for (const Words& more : {Words{"--batch", "1,"}, Words{"--context", "0"}, Words{"--batch", "x"},
+                            Words{"--granularity", "layers"}, Words{"--steps", "0"}}) {
+    EXPECT_EQ(run(with(bench, more)).status, kUsageError) << more[1];
+  }
+}
+
+TEST_F(ModelVerbs, APresetStandsForAModel) {
+  const nlohmann::json check = json_of(
+      {"check", "--model", "qwen3-0.6b", "--device", "cpu", "--granularity", "stages", "--json"});
+  EXPECT_EQ(check.at("ok"), true);
+  EXPECT_GT(check.at("nodes").get<int>(), 28 * 5);
+}
+
 TEST_F(ModelVerbs, ChatRepliesToEveryLine) {
   folder_.write("talk", "Hello\nAnd more?\n");
   Command command({"chat", "--model", folder_.path(), "--max-new-tokens", "4"});
