@@ -278,6 +278,8 @@ int run(int argc, char** argv) {
       {.name = "square 34 MB", .n = 4096, .k = 4096, .chain = true},
       {.name = "square 77 MB", .n = 6144, .k = 6144, .chain = true},
       {.name = "square 136 MB", .n = 8192, .k = 8192, .chain = true},
+      {.name = "square 8 MB, norm", .n = 2048, .k = 2048, .norm = true, .chain = true},
+      {.name = "square 34 MB, norm", .n = 4096, .k = 4096, .norm = true, .chain = true},
       {.name = "qkv 1B, norm", .n = 3072, .k = 2048, .norm = true},
       {.name = "gate-up 1B, norm", .n = 16384, .k = 2048, .gated = true, .norm = true},
       {.name = "down 1B", .n = 2048, .k = 8192, .residual = true},

@@ -110,9 +110,9 @@ TEST(SkinnyGemm, CutsFitTheDeviceAndGiveEverySmItsShare) {
 }
 
 TEST(SkinnyGemm, NamesSayKernelRowsAndNorm) {
-  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kBulk, 1, false), "skinny_gemm.bulk.m8");
-  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kPortable, column_tiles_of(9), true),
-            "skinny_gemm.portable.m16.norm");
+  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kBulk, 1, false, false), "skinny_gemm.bulk.m8");
+  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kPortable, column_tiles_of(9), true, true),
+            "skinny_gemm.portable.m16.norm.split");
   const auto device = open_cpu_device();
   add_skinny_gemm_cpu(device->kernels());
   for (const std::string kernel : {"bulk", "portable"}) {

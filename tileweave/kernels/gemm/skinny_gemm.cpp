@@ -184,9 +184,10 @@ OperandSpec column_operand(TensorId id, const SkinnyGemmSchedule& s, std::int32_
 
 }  // namespace
 
-std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int column_tiles, bool norm) {
+std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int column_tiles, bool norm, bool split) {
   return std::string("skinny_gemm.") + (kernel == SkinnyKernel::kBulk ? "bulk" : "portable") +
-         ".m" + std::to_string(column_tiles * kSkinnyColumns) + (norm ? ".norm" : "");
+         ".m" + std::to_string(column_tiles * kSkinnyColumns) + (norm ? ".norm" : "") +
+         (split ? ".split" : "");
 }
 
 SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k,
@@ -236,22 +237,23 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
        std::to_string(shared.bytes + options.shared_padding));
 
   const bool has_residual = operands.residual != kNoTensor;
-  NodeSpec node{.name = options.name,
-                .kernel = skinny_gemm_kernel_name(options.kernel, column_tiles_of(s.m), norm),
-                .num_works = s.num_works(),
-                .num_blocks = s.num_works(),
-                .order = options.order,
-                .operands = {x_operand(operands.x, s),
-                             {.tensor = operands.w,
-                              .when = ReadTime::kPrologue,
-                              // Somebody must own the slot; a constant is never waited for.
-                              .sync_slot = has_residual ? -1 : SkinnyGemmOperands::kSlotResidual},
-                             column_operand(operands.y, s, SkinnyGemmOperands::kSlotY)},
-                .resources = {.threads = portable ? kSkinnyConsumers : kSkinnyThreads,
-                              .registers_per_thread = 96,
-                              .shared_bytes = shared.bytes + options.shared_padding},
-                .cost = options.cost.value_or(Cost{.per_work = options.cost_of_work}),
-                .edge = options.edge};
+  NodeSpec node{
+      .name = options.name,
+      .kernel = skinny_gemm_kernel_name(options.kernel, column_tiles_of(s.m), norm, s.split_k > 1),
+      .num_works = s.num_works(),
+      .num_blocks = s.num_works(),
+      .order = options.order,
+      .operands = {x_operand(operands.x, s),
+                   {.tensor = operands.w,
+                    .when = ReadTime::kPrologue,
+                    // Somebody must own the slot; a constant is never waited for.
+                    .sync_slot = has_residual ? -1 : SkinnyGemmOperands::kSlotResidual},
+                   column_operand(operands.y, s, SkinnyGemmOperands::kSlotY)},
+      .resources = {.threads = portable ? kSkinnyConsumers : kSkinnyThreads,
+                    .registers_per_thread = 96,
+                    .shared_bytes = shared.bytes + options.shared_padding},
+      .cost = options.cost.value_or(Cost{.per_work = options.cost_of_work}),
+      .edge = options.edge};
   OperandSpec& y = node.operands[SkinnyGemmOperands::kY];
   y.access = Access::kWrite;
   if (s.split_k > 1) {

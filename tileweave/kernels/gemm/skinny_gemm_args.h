@@ -147,7 +147,7 @@ struct SkinnyGemmArgs {
 };
 
 /// "skinny_gemm.bulk.m16.norm"
-std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int column_tiles, bool norm);
+std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int column_tiles, bool norm, bool split);
 
 /// The part of add_skinny_gemm_cuda that is compiled for sm_90 alone.
 void add_skinny_gemm_bulk(KernelLibrary& kernels);

@@ -37,6 +37,7 @@ struct SkinnyWork {
   int group = 0;
   int first_strip = 0, end_strip = 0;
   int k_begin = 0, k_end = 0;
+  int first_span = 0;
 
   __device__ __forceinline__ SkinnyWork(const SkinnyGemmSchedule& s, int work) {
     if (s.split_k == 1) {  // no divisions before the loads begin
@@ -44,6 +45,7 @@ struct SkinnyWork {
       k_end = s.k;
     } else {
       group = s.group_of(work);
+      first_span = s.first_part(work) / s.span_parts;
       k_begin = s.first_k(work);
       k_end = s.end_k(work);
     }
@@ -52,9 +54,9 @@ struct SkinnyWork {
   }
 };
 
-/// Brings x into shared memory, as bf16, rows x_stride bytes apart. `kAsync`: by cp.async; not where
-/// the weights come by cp.async too, since the groups of a thread land in order: x would wait for
-/// the whole ring.
+/// Brings x into shared memory, as bf16, rows x_stride bytes apart. `kAsync`: by cp.async; not
+/// where the weights come by cp.async too, since the groups of a thread land in order: x would wait
+/// for the whole ring.
 template <int kColumnTiles, bool kNorm, bool kAsync = true>
 class SkinnyInput {
  public:
@@ -85,14 +87,13 @@ class SkinnyInput {
     }
   }
 
-  /// Columns from `k_at` on, to the end of their slice; then a block barrier. Without `x`, as a
-  /// rehearsal: everything but the loads.
+  /// Columns from `k_at` on, to the end of their slice; then a block barrier.
   __device__ __forceinline__ void bring(const void* x, int k_at) {
     const int end = s_.wait_k == 0 ? k_end_ : min(k_end_, (k_at / s_.wait_k + 1) * s_.wait_k);
     if constexpr (kNorm) {
       norm(static_cast<const float*>(x));
     } else {
-      copy(static_cast<const BFloat16*>(x), k_at, x != nullptr ? end : k_at);
+      copy(static_cast<const BFloat16*>(x), k_at, end);
     }
     SkinnyGroup::barrier();
   }
@@ -120,7 +121,7 @@ class SkinnyInput {
         const BFloat16* source = x + static_cast<std::int64_t>(row) * s_.k;
         const std::uint32_t target =
             ptx::shared_address(shared + row * args_.shared.x_stride) - k_begin_ * 2;
-#pragma unroll 4
+        TW_ROLLED_LOOP
         for (int column = first; column < to; column += step) {
           copy_16(target + column * 2, source + column);
         }
@@ -131,6 +132,7 @@ class SkinnyInput {
       }
     } else {
       const int columns = to - from;
+      TW_ROLLED_LOOP
       for (int at = static_cast<int>(threadIdx.x); at < columns * s_.m; at += kSkinnyConsumers) {
         const int row = at / columns;
         const int column = from + at % columns;
@@ -144,6 +146,8 @@ class SkinnyInput {
   /// Zeros up to a whole fragment: weights are zeros there, but 0 · NaN is not.
   __device__ __forceinline__ void pad_columns() {
     const int extra = (k_end_ + 15) / 16 * 16 - k_end_;
+    if (extra == 0) return;
+    TW_ROLLED_LOOP
     for (int at = static_cast<int>(threadIdx.x); at < extra * s_.m; at += kSkinnyConsumers) {
       reinterpret_cast<BFloat16*>(
           skinny_shared() + args_.shared.x +
@@ -151,93 +155,24 @@ class SkinnyInput {
     }
   }
 
-  /// RMSNorm of all rows. Which lane adds which squares follows from K alone, so the bits of a row
-  /// do not depend on the other rows.
+  /// RMSNorm of all rows. Thread t adds the squares of columns 4 t + 1024 i of a row; lanes meet in
+  /// a butterfly, warps in ascending order: bits of a row depend on the row alone. Some rows at a
+  /// time, whose loads are in flight together. Read twice, the second time from the L1 cache: code
+  /// that holds a row in registers is longer, and a launch fetches its code anew.
   __device__ __forceinline__ void norm(const float* x) {
     if constexpr (kAsync) ptx::copy_async_wait<0>();  // norm weights, from the prologue
-    SkinnyGroup::barrier();                           // everybody's
-    if (s_.k % 4 == 0 && s_.k <= kSkinnyWarps * kHeldColumns) {
-      if (s_.k <= kHeldColumns) {
-        norm_held<1>(x);
-      } else if (s_.k <= 2 * kHeldColumns) {
-        norm_held<2>(x);
-      } else if (s_.k <= 4 * kHeldColumns) {
-        norm_held<4>(x);
-      } else {
-        norm_held<8>(x);
-      }
-    } else if (x != nullptr) {
-      for (int row = 0; row < s_.m; row += kNormRows) squares_of(x, row);
-      SkinnyGroup::barrier();
-      for (int row = 0; row < s_.m; row += kNormRows) normed(x, row);
-    }
+    s_.m == 1 ? norm_rows<1>(x) : norm_rows<4>(x);
     pad_columns();
   }
 
-  /// Columns that a warp holds in registers between sum and result.
-  static constexpr int kHeld = 8;
-  static constexpr int kHeldColumns = kHeld * 32 * 4;
-
-  /// kWarps warps a row; all their loads are in flight together.
-  template <int kWarps>
-  __device__ __forceinline__ void norm_held(const float* x) {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int first = (warp % kWarps * 32 + lane) * 4;
-    constexpr int kStep = kWarps * 32 * 4;
-    constexpr int kRows = kSkinnyWarps / kWarps;  // at a time
-    const unsigned char* weight = skinny_shared() + args_.shared.norm;
+  template <int kRows>
+  __device__ __forceinline__ void norm_rows(const float* x) {
     TW_ROLLED_LOOP
-    for (int begin = 0; begin < s_.m; begin += kRows) {
-      const int row = begin + warp / kWarps;
-      const float* from = x + static_cast<std::int64_t>(min(row, s_.m - 1)) * s_.k;
-      float4 v[kHeld];
-#pragma unroll
-      for (int j = 0; j < kHeld; ++j) {
-        const int k = first + j * kStep;
-        v[j] = k < s_.k && row < s_.m && x != nullptr ? *reinterpret_cast<const float4*>(from + k)
-                                                      : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-      }
-      float sum = 0.0F;
-#pragma unroll
-      for (int j = 0; j < kHeld; ++j) {
-        sum += (v[j].x * v[j].x + v[j].y * v[j].y) + (v[j].z * v[j].z + v[j].w * v[j].w);
-      }
-#pragma unroll
-      for (int distance = 16; distance > 0; distance /= 2) {
-        sum += __shfl_xor_sync(0xffffffffU, sum, distance);
-      }
-      if constexpr (kWarps > 1) {
-        if (lane == 0) squares()[warp] = sum;
-        SkinnyGroup::barrier();
-        sum = squares()[warp / kWarps * kWarps];
-#pragma unroll
-        for (int w = 1; w < kWarps; ++w) sum += squares()[warp / kWarps * kWarps + w];
-        SkinnyGroup::barrier();  // before the next rows' sums
-      }
-      if (row >= s_.m) continue;
-      const float scale = 1.0F / sqrtf(sum / static_cast<float>(s_.k) + args_.eps);
-      unsigned char* to = skinny_shared() + args_.shared.x + row * args_.shared.x_stride;
-#pragma unroll
-      for (int j = 0; j < kHeld; ++j) {
-        const int k = first + j * kStep;
-        if (k < k_begin_ || k >= k_end_) continue;
-        float4 w;
-        if (args_.norm_type == DType::kF32) {
-          w = *reinterpret_cast<const float4*>(weight + k * 4);
-        } else {
-          const auto both = *reinterpret_cast<const uint2*>(weight + k * 2);
-          w = make_float4(__uint_as_float(both.x << 16), __uint_as_float(both.x & 0xffff0000U),
-                          __uint_as_float(both.y << 16), __uint_as_float(both.y & 0xffff0000U));
-        }
-        *reinterpret_cast<uint2*>(to + (k - k_begin_) * 2) =
-            make_uint2(pack_bf16(v[j].x * scale * w.x, v[j].y * scale * w.y),
-                       pack_bf16(v[j].z * scale * w.z, v[j].w * scale * w.w));
-      }
-    }
+    for (int row = 0; row < s_.m; row += kRows) squares_of<kRows>(x, row);
+    SkinnyGroup::barrier();
+    TW_ROLLED_LOOP
+    for (int row = 0; row < s_.m; row += kRows) normed<kRows>(x, row);
   }
-
-  static constexpr int kNormRows = kColumnTiles == 1 ? 2 : 4;
 
   __device__ __forceinline__ float* squares() const {
     return reinterpret_cast<float*>(skinny_shared() + args_.shared.squares);
@@ -245,23 +180,27 @@ class SkinnyInput {
   __device__ __forceinline__ const float* row_of_x(const float* x, int row) const {
     return x + static_cast<std::int64_t>(min(row, s_.m - 1)) * s_.k;
   }
+  /// Four columns at a time, or one where rows are not aligned.
+  __device__ __forceinline__ bool has_vectors() const { return s_.k % 4 == 0; }
 
+  template <int kRows>
   __device__ __forceinline__ void squares_of(const float* x, int row) {
     const int thread = static_cast<int>(threadIdx.x);
-    float sum[kNormRows] = {};
-    if (s_.k % 4 == 0) {
+    float sum[kRows] = {};
+    if (has_vectors()) {
 #pragma unroll 2
       for (int k = thread * 4; k < s_.k; k += kSkinnyConsumers * 4) {
 #pragma unroll
-        for (int r = 0; r < kNormRows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           const float4 v = *reinterpret_cast<const float4*>(row_of_x(x, row + r) + k);
           sum[r] += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
         }
       }
     } else {
+      TW_ROLLED_LOOP
       for (int k = thread; k < s_.k; k += kSkinnyConsumers) {
 #pragma unroll
-        for (int r = 0; r < kNormRows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           const float v = row_of_x(x, row + r)[k];
           sum[r] += v * v;
         }
@@ -270,13 +209,11 @@ class SkinnyInput {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) {
 #pragma unroll
-      for (int r = 0; r < kNormRows; ++r) {
-        sum[r] += __shfl_xor_sync(0xffffffffU, sum[r], distance);
-      }
+      for (int r = 0; r < kRows; ++r) sum[r] += __shfl_xor_sync(0xffffffffU, sum[r], distance);
     }
     if (thread % 32 != 0) return;
 #pragma unroll
-    for (int r = 0; r < kNormRows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
       if (row + r < s_.m) squares()[thread / 32 * kSkinnyMostRows + row + r] = sum[r];
     }
   }
@@ -285,25 +222,23 @@ class SkinnyInput {
     float sum = squares()[row];
 #pragma unroll
     for (int w = 1; w < kSkinnyWarps; ++w) sum += squares()[w * kSkinnyMostRows + row];
-    return 1.0F / sqrtf(sum / static_cast<float>(s_.k) + args_.eps);
+    return rsqrtf(sum / static_cast<float>(s_.k) + args_.eps);
   }
 
+  template <int kRows>
   __device__ __forceinline__ void normed(const float* x, int row) {
     const int thread = static_cast<int>(threadIdx.x);
     unsigned char* shared = skinny_shared() + args_.shared.x;
     const unsigned char* weight = skinny_shared() + args_.shared.norm;
-    float scale[kNormRows];
+    float scale[kRows];
 #pragma unroll
-    for (int r = 0; r < kNormRows; ++r) scale[r] = scale_of(min(row + r, s_.m - 1));
-    if (s_.k % 4 == 0) {
+    for (int r = 0; r < kRows; ++r) scale[r] = scale_of(min(row + r, s_.m - 1));
+    if (has_vectors()) {
 #pragma unroll 2
       for (int k = k_begin_ + thread * 4; k < k_end_; k += kSkinnyConsumers * 4) {
-        const float4 w = make_float4(load_number(weight, args_.norm_type, k),
-                                     load_number(weight, args_.norm_type, k + 1),
-                                     load_number(weight, args_.norm_type, k + 2),
-                                     load_number(weight, args_.norm_type, k + 3));
+        const float4 w = norm_weights(weight, k);
 #pragma unroll
-        for (int r = 0; r < kNormRows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           const float4 v = *reinterpret_cast<const float4*>(row_of_x(x, row + r) + k);
           if (row + r >= s_.m) continue;
           *reinterpret_cast<uint2*>(shared + (row + r) * args_.shared.x_stride +
@@ -313,16 +248,23 @@ class SkinnyInput {
         }
       }
     } else {
+      TW_ROLLED_LOOP
       for (int k = k_begin_ + thread; k < k_end_; k += kSkinnyConsumers) {
         const float w = load_number(weight, args_.norm_type, k);
-#pragma unroll
-        for (int r = 0; r < kNormRows; ++r) {
-          if (row + r >= s_.m) continue;
+        for (int r = 0; r < kRows && row + r < s_.m; ++r) {
           reinterpret_cast<BFloat16*>(shared + (row + r) * args_.shared.x_stride)[k - k_begin_] =
               to_bfloat16(row_of_x(x, row + r)[k] * scale[r] * w);
         }
       }
     }
+  }
+
+  /// Four of them from `k` on, a multiple of 4.
+  __device__ __forceinline__ float4 norm_weights(const unsigned char* weight, int k) const {
+    if (args_.norm_type == DType::kF32) return *reinterpret_cast<const float4*>(weight + k * 4);
+    const auto both = *reinterpret_cast<const uint2*>(weight + k * 2);
+    return make_float4(__uint_as_float(both.x << 16), __uint_as_float(both.x & 0xffff0000U),
+                       __uint_as_float(both.y << 16), __uint_as_float(both.y & 0xffff0000U));
   }
 
   const SkinnyGemmArgs& args_;
@@ -338,26 +280,32 @@ class SkinnyResults {
       (16 * kColumnTiles * kSkinnyColumns + kSkinnyConsumers - 1) / kSkinnyConsumers;
 
   __device__ __forceinline__ explicit SkinnyResults(const SkinnyGemmArgs& args)
-      : args_(args),
-        s_(args.schedule),
-        columns_(kColumnTiles == 1 ? args.schedule.m : kColumnTiles * kSkinnyColumns) {}
+      : args_(args), s_(args.schedule) {
+    const int columns = kColumnTiles == 1 ? s_.m : kColumnTiles * kSkinnyColumns;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const int e = static_cast<int>(threadIdx.x) + i * kSkinnyConsumers;
+      row_[i] = e / columns;
+      token_[i] = e % columns;
+      element_[i] = e < 16 * columns && token_[i] < s_.m ? e : -1;
+    }
+  }
 
   /// Element of (16, columns) of result `i`; negative: none.
   __device__ __forceinline__ int element(int i) const {
-    const int e = static_cast<int>(threadIdx.x) + i * kSkinnyConsumers;
-    if constexpr (kColumnTiles == 1) return e < 16 * columns_ ? e : -1;  // no padding: m columns
-    return e < 16 * columns_ && e % columns_ < s_.m ? e : -1;
+    return element_[i];
   }
-  __device__ __forceinline__ int row(int e) const { return e / columns_; }
-  __device__ __forceinline__ int token(int e) const { return e % columns_; }
+  /// The same of (16, m).
+  __device__ __forceinline__ int element_of_m(int i) const {
+    return row_[i] * s_.m + token_[i];
+  }
 
   /// Reads bias and residual of a strip early, so that they are there when the sums are.
   __device__ __forceinline__ void begin_strip(int strip, const float* residual) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       at_[i] = -1;
-      const int e = element(i);
-      if (e >= 0) place(i, strip, row(e), token(e), residual);
+      if (element_[i] >= 0) place(i, strip, row_[i], token_[i], residual);
     }
   }
 
@@ -376,7 +324,7 @@ class SkinnyResults {
     if (residual != nullptr && !gate) residual_[i] = residual[at_[i]];
   }
 
-  __device__ __forceinline__ void put(int i, int strip, float sum, bool store) {
+  __device__ __forceinline__ void put(int i, int strip, float sum) {
     if (at_[i] < 0) return;
     sum += bias_[i];
     if (s_.gated) {
@@ -387,7 +335,6 @@ class SkinnyResults {
       sum = gate_[i] / (1.0F + expf(-gate_[i])) * sum;
     }
     sum += residual_[i];
-    if (!store) return;
     if (args_.y_type == DType::kF32) {
       static_cast<float*>(args_.y.get())[at_[i]] = sum;
     } else {
@@ -398,7 +345,7 @@ class SkinnyResults {
  private:
   const SkinnyGemmArgs& args_;
   const SkinnyGemmSchedule& s_;
-  int columns_;
+  int row_[kCount], token_[kCount], element_[kCount];
   int at_[kCount];
   float bias_[kCount], residual_[kCount];
   float gate_[kCount] = {};
@@ -552,12 +499,7 @@ __device__ __forceinline__ void add_spans(const SkinnyGemmArgs& args, const Skin
       for (int half = 0; half < unit; ++half) {
         const float4& from = sums[half];
         results.place(0, strip + half, (e + j) / s.m, (e + j) % s.m, residual);
-        results.put(0, strip + half,
-                    j == 0   ? from.x
-                    : j == 1 ? from.y
-                    : j == 2 ? from.z
-                             : from.w,
-                    true);
+        results.put(0, strip + half, j == 0 ? from.x : j == 1 ? from.y : j == 2 ? from.z : from.w);
       }
     }
   }

@@ -20,44 +20,32 @@ __device__ __forceinline__ volatile int* skinny_dead(const SkinnyGemmArgs& args)
   return reinterpret_cast<int*>(skinny_shared() + args.shared.zeros + 16);
 }
 
-/// Whether a block of this launch begins before what it waits for is there.
-__device__ __forceinline__ bool rehearses(const SyncHeader& h) {
-  return (h.flags & (SyncHeader::kProgrammaticConsumer | SyncHeader::kWaits)) != 0;
-}
-
-template <int kColumnTiles, class Input, class Weights>
+/// kSplit: several works share K. A kernel of its own, so that the others stay short.
+template <int kColumnTiles, bool kSplit, class Input, class Weights>
 __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, SkinnySync& sync,
                                                const SkinnyWork& work, Input& input,
                                                Weights& weights) {
   using Operands = SkinnyGemmOperands;
+  constexpr int kCount = SkinnyResults<kColumnTiles>::kCount;
   const SkinnyGemmSchedule& s = args.schedule;
   SkinnySums<kColumnTiles> sums(args);
   SkinnyResults<kColumnTiles> results(args);
   const float* residual = nullptr;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   bool alive = true;
-  const int columns = kColumnTiles == 1 ? s.m : kColumnTiles * kSkinnyColumns;
-  const int warp_sums = 16 * columns;
+  const int warp_sums = 16 * (kColumnTiles == 1 ? s.m : kColumnTiles * kSkinnyColumns);
   float* const partial = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
   int buffer = 0;
-  // Code and parameters that no cache near this SM holds come from memory, behind the weights that
-  // everybody streams: a microsecond each, after the wait. So a block that has time before its wait
-  // rehearses one part of a strip, without copies, results or signals.
-  int rehearsal = rehearses(sync.context().header) ? 1 : 0;
   TW_ROLLED_LOOP
-  for (int strip = work.first_strip; strip < work.end_strip;
-       strip += 1 - rehearsal, rehearsal = 0) {
-    const int k_end = rehearsal != 0 ? min(work.k_begin + kPartColumns, work.k_end) : work.k_end;
-    constexpr int kCount = SkinnyResults<kColumnTiles>::kCount;
+  for (int strip = work.first_strip; strip < work.end_strip; ++strip) {
     float total[kCount] = {};
     float span[kCount] = {};
-    bool first_span = true;
+    int in_span = 0;     // parts that `span` holds
+    int spans_done = 0;  // that `total` holds, or that are stored
     TW_ROLLED_LOOP
-    for (int k = work.k_begin; k < k_end;) {
-      if (rehearsal != 0) {
-        input.bring(nullptr, k);
-      } else if (strip == work.first_strip &&
-                 (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
+    for (int k = work.k_begin; k < work.k_end;) {
+      if (strip == work.first_strip &&
+          (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
         const Ready ready =
             sync.wait_input(Operands::kSlotX, {0, s.wait_k == 0 ? 0 : k / s.wait_k});
         if (!ready) return;
@@ -68,26 +56,22 @@ __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, Skinn
         }
         input.bring(args.x.get(ready), k);
       }
-      if (k == work.k_begin && s.split_k == 1) results.begin_strip(strip, residual);
-      const int part = k / kPartColumns;
+      if (!kSplit && k == work.k_begin) results.begin_strip(strip, residual);
       float* const sums_here = partial + buffer;
       int count = 0;
       if constexpr (kColumnTiles > 2) SkinnyGroup::barrier();  // one buffer: it has been read
       TW_ROLLED_LOOP
-      for (; count < args.parts_per_meet && k < k_end; ++count, k += kPartColumns) {
-        if (rehearsal == 0) alive = alive && weights.wait();
-        // A warp gives up for good once some lane has: its sums are worth nothing.
-        alive = __all_sync(0xffffffffU, alive) != 0;
-        const std::uint32_t w = weights.fragments();
+      for (; count < args.parts_per_meet && k < work.k_end; ++count, k += kPartColumns) {
+        if (alive) alive = weights.wait();
         const std::uint32_t x = (k - work.k_begin) * 2 + warp * kWarpFragments * 32;
         if (k + kPartColumns <= work.k_end) {
-          sums.multiply(w, x);
+          sums.multiply(weights.fragments(), x);
         } else {
           sums.multiply_some(
-              w, x, min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
+              weights.fragments(), x,
+              min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
         }
-        __syncwarp();
-        if (rehearsal == 0) weights.release();
+        weights.release();
         sums.end_part(sums_here + (count * kSkinnyWarps + warp) * warp_sums);
       }
       if (!alive) *skinny_dead(args) = 1;  // said before the barrier, so that all learn of it
@@ -100,9 +84,8 @@ __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, Skinn
       TW_ROLLED_LOOP
       for (int p = 0; p < count; ++p) {
         const float* from = sums_here + p * kSkinnyWarps * warp_sums;
-        const bool span_begins = (part + p) % s.span_parts == 0;
-        const bool span_ends =
-            (part + p + 1) % s.span_parts == 0 || (part + p + 1) * kPartColumns >= work.k_end;
+        ++in_span;
+        const bool span_ends = in_span == s.span_parts || (k >= work.k_end && p + 1 == count);
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
           const int e = results.element(i);
@@ -110,25 +93,28 @@ __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, Skinn
           float sum = from[e];
 #pragma unroll
           for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * warp_sums + e];
-          span[i] = span_begins ? sum : span[i] + sum;
-          if (!span_ends || rehearsal != 0) continue;
-          if (s.split_k > 1) {
-            skinny_partial(args, strip,
-                           (part + p) / s.span_parts)[results.row(e) * s.m + results.token(e)] =
+          span[i] = in_span == 1 ? sum : span[i] + sum;
+          if (!span_ends) continue;
+          if constexpr (kSplit) {
+            skinny_partial(args, strip, work.first_span + spans_done)[results.element_of_m(i)] =
                 span[i];
           } else {
-            total[i] = first_span ? span[i] : total[i] + span[i];
+            total[i] = spans_done == 0 ? span[i] : total[i] + span[i];
           }
         }
-        if (span_ends) first_span = false;
+        if (span_ends) {
+          in_span = 0;
+          ++spans_done;
+        }
       }
     }
-    if (s.split_k > 1) continue;
+    if constexpr (!kSplit) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) results.put(i, strip, total[i], rehearsal == 0);
+      for (int i = 0; i < kCount; ++i) results.put(i, strip, total[i]);
+    }
   }
   if (*skinny_dead(args) != 0) return;
-  if (s.split_k > 1) {
+  if constexpr (kSplit) {
     if (!sync.arrive_last(work.group, static_cast<std::uint32_t>(s.split_k))) return;
     add_spans(args, work, results, residual);
   }

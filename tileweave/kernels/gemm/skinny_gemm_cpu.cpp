@@ -205,9 +205,11 @@ void add_skinny_gemm_cpu(KernelLibrary& kernels) {
   for (const SkinnyKernel kernel : {SkinnyKernel::kBulk, SkinnyKernel::kPortable}) {
     for (const int column_tiles : {1, 2, 4, 8}) {
       for (const bool norm : {false, true}) {
-        kernels.add({.name = skinny_gemm_kernel_name(kernel, column_tiles, norm),
-                     .num_sync_slots = Operands::kSlots,
-                     .cpu = skinny_gemm_cpu});
+        for (const bool split : {false, true}) {
+          kernels.add({.name = skinny_gemm_kernel_name(kernel, column_tiles, norm, split),
+                       .num_sync_slots = Operands::kSlots,
+                       .cpu = skinny_gemm_cpu});
+        }
       }
     }
   }

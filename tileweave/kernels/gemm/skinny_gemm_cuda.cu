@@ -5,18 +5,21 @@
 namespace tileweave {
 namespace {
 
-template <int kColumnTiles, bool kNorm>
+template <int kColumnTiles, bool kNorm, bool kSplit>
 void add(KernelLibrary& kernels) {
   kernels.add(
-      {.name = skinny_gemm_kernel_name(SkinnyKernel::kPortable, kColumnTiles, kNorm),
+      {.name = skinny_gemm_kernel_name(SkinnyKernel::kPortable, kColumnTiles, kNorm, kSplit),
        .num_sync_slots = SkinnyGemmOperands::kSlots,
-       .cuda_function = reinterpret_cast<const void*>(skinny_gemm_portable<kColumnTiles, kNorm>)});
+       .cuda_function =
+           reinterpret_cast<const void*>(skinny_gemm_portable<kColumnTiles, kNorm, kSplit>)});
 }
 
 template <int kColumnTiles>
-void add_both(KernelLibrary& kernels) {
-  add<kColumnTiles, false>(kernels);
-  add<kColumnTiles, true>(kernels);
+void add_all(KernelLibrary& kernels) {
+  add<kColumnTiles, false, false>(kernels);
+  add<kColumnTiles, true, false>(kernels);
+  add<kColumnTiles, false, true>(kernels);
+  add<kColumnTiles, true, true>(kernels);
 }
 
 /// A device loads every kernel of its library, and older GPUs have no code for these.
@@ -31,10 +34,10 @@ bool has_bulk_copies() {
 }  // namespace
 
 void add_skinny_gemm_cuda(KernelLibrary& kernels) {
-  add_both<1>(kernels);
-  add_both<2>(kernels);
-  add_both<4>(kernels);
-  add_both<8>(kernels);
+  add_all<1>(kernels);
+  add_all<2>(kernels);
+  add_all<4>(kernels);
+  add_all<8>(kernels);
   if (has_bulk_copies()) add_skinny_gemm_bulk(kernels);
 }
 

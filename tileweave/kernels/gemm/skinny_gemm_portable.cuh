@@ -111,7 +111,7 @@ class PortableWeights {
   std::uint64_t policy_;
 };
 
-template <int kColumnTiles, bool kNorm>
+template <int kColumnTiles, bool kNorm, bool kSplit>
 __global__ void __launch_bounds__(kSkinnyConsumers, kColumnTiles >= 4 ? 1 : 2)
     skinny_gemm_portable(const __grid_constant__ SkinnyGemmArgs args,
                          const __grid_constant__ SyncContext<SkinnyGemmOperands::kSlots> context) {
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kSkinnyConsumers, kColumnTiles >= 4 ? 1 : 2)
   PortableWeights weights(args, work);
   SkinnyInput<kColumnTiles, kNorm, false> input(args, work);
   input.prologue();
-  skinny_consume<kColumnTiles>(args, sync, work, input, weights);
+  skinny_consume<kColumnTiles, kSplit>(args, sync, work, input, weights);
 }
 
 }  // namespace tileweave

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "tileweave/kernels/gemm/skinny_gemm_block.cuh"
+#include "tileweave/kernels/gemm/skinny_gemm_consumer.cuh"
 #include "tileweave/sync/mbarrier.cuh"
 
 namespace tileweave {
@@ -48,17 +48,6 @@ __device__ __forceinline__ void say_ring_ready() {
 }
 __device__ __forceinline__ void ring_ready() {
   asm volatile("bar.sync 2, %0;" ::"n"(kSkinnyThreads) : "memory");
-}
-
-/// Set by a warp whose wait failed. It goes on to take part in the barriers, which count every
-/// warp; the block ends without a signal.
-__device__ __forceinline__ volatile int* skinny_dead(const SkinnyGemmArgs& args) {
-  return reinterpret_cast<int*>(skinny_shared() + args.shared.zeros + 16);
-}
-
-/// Whether a block of this launch begins before what it waits for is there.
-__device__ __forceinline__ bool rehearses(const SyncHeader& h) {
-  return (h.flags & (SyncHeader::kProgrammaticConsumer | SyncHeader::kWaits)) != 0;
 }
 
 /// The loader warp. Short on purpose: other blocks stream meanwhile, and each line of code that is
@@ -124,138 +113,56 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
   }
 }
 
-template <int kColumnTiles, bool kNorm>
+/// The ring as the consumers see it.
+class RingWeights {
+ public:
+  __device__ __forceinline__ RingWeights(const SkinnyGemmArgs& args, const SyncHeader& header)
+      : ring_(args), stages_(args.stages), header_(header) {
+    const int thread = static_cast<int>(threadIdx.x);
+    own_ = ptx::shared_address(ring_.chunks) +
+           thread / 32 * kWarpFragments * static_cast<int>(kFragmentBytes) + thread % 32 * 16;
+  }
+  __device__ __forceinline__ bool wait() {
+    const bool got = wait_mbarrier(&ring_.full[at_.stage], at_.parity,
+                                   static_cast<std::uint32_t>(at_.stage), header_);
+    return __all_sync(0xffffffffU, got) != 0;
+  }
+  __device__ __forceinline__ std::uint32_t fragments() const {
+    return own_ + at_.stage * kStageBytes;
+  }
+  __device__ __forceinline__ void release() {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring_.empty[at_.stage]);
+    at_.next(stages_);
+  }
+
+ private:
+  SkinnyRing ring_;
+  int stages_;
+  const SyncHeader& header_;
+  std::uint32_t own_;
+  RingPlace at_;
+};
+
+template <int kColumnTiles, bool kNorm, bool kSplit>
 __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
     skinny_gemm_sm90(const __grid_constant__ SkinnyGemmArgs args,
                      const __grid_constant__ SyncContext<SkinnyGemmOperands::kSlots> context) {
-  using Operands = SkinnyGemmOperands;
   if (threadIdx.x >= kSkinnyConsumers) {
     skinny_load(args, context.header);
     return;
   }
-  const SkinnyGemmSchedule& s = args.schedule;
   SkinnySync sync(context);
   if (!sync.begin_cta()) {
     ring_ready();  // the loader's barriers stay paired; its copies land without consumers
     return;
   }
-  const SkinnyWork work(s, static_cast<int>(sync.remap(blockIdx.x)));
+  const SkinnyWork work(args.schedule, static_cast<int>(sync.remap(blockIdx.x)));
   SkinnyInput<kColumnTiles, kNorm> input(args, work);
   input.prologue();
-  SkinnySums<kColumnTiles> sums(args);
-  SkinnyResults<kColumnTiles> results(args);
   ring_ready();
-  const float* residual = nullptr;
-  const SkinnyRing ring(args);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::uint32_t own_fragments =
-      ptx::shared_address(ring.chunks) + warp * kWarpFragments * kFragmentBytes + lane * 16;
-  RingPlace at;
-  bool alive = true;
-  const int columns = kColumnTiles == 1 ? s.m : kColumnTiles * kSkinnyColumns;
-  const int warp_sums = 16 * columns;
-  float* const partial = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
-  int buffer = 0;
-  // Code and parameters that no cache near this SM holds come from memory, behind the weights that
-  // everybody streams: a microsecond each, after the wait. So a block that has time before its wait
-  // rehearses one part of a strip, without copies, results or signals.
-  int rehearsal = rehearses(context.header) ? 1 : 0;
-  TW_ROLLED_LOOP
-  for (int strip = work.first_strip; strip < work.end_strip;
-       strip += 1 - rehearsal, rehearsal = 0) {
-    const int k_end = rehearsal != 0 ? min(work.k_begin + kPartColumns, work.k_end) : work.k_end;
-    constexpr int kCount = SkinnyResults<kColumnTiles>::kCount;
-    float total[kCount] = {};
-    float span[kCount] = {};
-    bool first_span = true;
-    TW_ROLLED_LOOP
-    for (int k = work.k_begin; k < k_end;) {
-      if (rehearsal != 0) {
-        input.bring(nullptr, k);
-      } else if (strip == work.first_strip &&
-                 (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
-        const Ready ready =
-            sync.wait_input(Operands::kSlotX, {0, s.wait_k == 0 ? 0 : k / s.wait_k});
-        if (!ready) return;
-        if (k == work.k_begin && args.residual.ptr != nullptr) {
-          const Ready too = sync.wait_input(Operands::kSlotResidual, {0, work.group});
-          if (!too) return;
-          residual = args.residual.get(too);
-        }
-        input.bring(args.x.get(ready), k);
-      }
-      if (k == work.k_begin && s.split_k == 1) results.begin_strip(strip, residual);
-      const int part = k / kPartColumns;
-      float* const sums_here = partial + buffer;
-      int count = 0;
-      if constexpr (kColumnTiles > 2) SkinnyGroup::barrier();  // one buffer: it has been read
-      TW_ROLLED_LOOP
-      for (; count < args.parts_per_meet && k < k_end; ++count, k += kPartColumns) {
-        if (rehearsal == 0) {
-          alive = alive && wait_mbarrier(&ring.full[at.stage], at.parity,
-                                         static_cast<std::uint32_t>(at.stage), context.header);
-        }
-        // A warp gives up for good once some lane has: its sums are worth nothing.
-        alive = __all_sync(0xffffffffU, alive) != 0;
-        const std::uint32_t w = own_fragments + at.stage * kStageBytes;
-        const std::uint32_t x = (k - work.k_begin) * 2 + warp * kWarpFragments * 32;
-        if (k + kPartColumns <= work.k_end) {
-          sums.multiply(w, x);
-        } else {
-          sums.multiply_some(
-              w, x, min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
-        }
-        __syncwarp();
-        if (rehearsal == 0) {
-          if (lane == 0) ptx::mbarrier_arrive(&ring.empty[at.stage]);
-          at.next(args.stages);
-        }
-        sums.end_part(sums_here + (count * kSkinnyWarps + warp) * warp_sums);
-      }
-      if (!alive) *skinny_dead(args) = 1;  // said before the barrier, so that all learn of it
-      // Two buffers: whoever writes this one again has passed the next barrier, and so have its
-      // readers.
-      SkinnyGroup::barrier();
-      if constexpr (kColumnTiles <= 2) {
-        buffer = args.parts_per_meet * kSkinnyWarps * warp_sums - buffer;
-      }
-      TW_ROLLED_LOOP
-      for (int p = 0; p < count; ++p) {
-        const float* from = sums_here + p * kSkinnyWarps * warp_sums;
-        const bool span_begins = (part + p) % s.span_parts == 0;
-        const bool span_ends =
-            (part + p + 1) % s.span_parts == 0 || (part + p + 1) * kPartColumns >= work.k_end;
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-          const int e = results.element(i);
-          if (e < 0) continue;
-          float sum = from[e];
-#pragma unroll
-          for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * warp_sums + e];
-          span[i] = span_begins ? sum : span[i] + sum;
-          if (!span_ends || rehearsal != 0) continue;
-          if (s.split_k > 1) {
-            skinny_partial(args, strip,
-                           (part + p) / s.span_parts)[results.row(e) * s.m + results.token(e)] =
-                span[i];
-          } else {
-            total[i] = first_span ? span[i] : total[i] + span[i];
-          }
-        }
-        if (span_ends) first_span = false;
-      }
-    }
-    if (s.split_k > 1) continue;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) results.put(i, strip, total[i], rehearsal == 0);
-  }
-  if (*skinny_dead(args) != 0) return;
-  if (s.split_k > 1) {
-    if (!sync.arrive_last(work.group, static_cast<std::uint32_t>(s.split_k))) return;
-    add_spans(args, work, results, residual);
-  }
-  sync.signal_output(Operands::kSlotY, {0, work.group});
+  RingWeights weights(args, context.header);
+  skinny_consume<kColumnTiles, kSplit>(args, sync, work, input, weights);
 }
 
 }  // namespace tileweave
