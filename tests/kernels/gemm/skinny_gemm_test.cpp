@@ -118,7 +118,9 @@ TEST(SkinnyGemm, NamesSayKernelRowsAndNorm) {
   for (const std::string kernel : {"bulk", "portable"}) {
     for (const std::string rows : {"m8", "m16", "m32", "m64"}) {
       for (const std::string norm : {"", ".norm"}) {
-        EXPECT_TRUE(device->kernels().all().contains("skinny_gemm." + kernel + "." + rows + norm));
+        const std::string name = "skinny_gemm." + kernel + "." + rows + norm;
+        EXPECT_TRUE(device->kernels().all().contains(name)) << name;
+        EXPECT_TRUE(device->kernels().all().contains(name + ".split")) << name;
       }
     }
   }

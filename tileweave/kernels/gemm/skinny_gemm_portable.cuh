@@ -56,6 +56,7 @@ class PortableWeights {
         ptx::copy_async_wait<kMostStages - 1>();
         break;
     }
+    __syncwarp();  // tensor cores take operands from a whole warp
     return true;
   }
 
