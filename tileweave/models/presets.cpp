@@ -79,7 +79,13 @@ std::optional<ModelConfig> preset_config(const std::string& name) {
 
 ModelWeights random_weights(Device& device, const ModelConfig& config, std::uint64_t seed,
                             Granularity granularity, const LoadProgress& progress) {
-  WeightStore store(device, weight_form(numeric_form(device.name()), granularity));
+  return random_weights(device, config, seed, weight_form(numeric_form(device.name()), granularity),
+                        progress);
+}
+
+ModelWeights random_weights(Device& device, const ModelConfig& config, std::uint64_t seed,
+                            const WeightForm& form, const LoadProgress& progress) {
+  WeightStore store(device, form);
   const std::size_t in_all = static_cast<std::size_t>(parameter_count(config)) * sizeof(BFloat16);
   ModelWeights weights =
       assemble_weights(config, store.form(), [&](const WeightSpec& spec) -> Weight {

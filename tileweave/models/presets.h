@@ -22,5 +22,8 @@ std::optional<ModelConfig> preset_config(const std::string& name);
 /// Throws Error when the device is out of memory.
 ModelWeights random_weights(Device& device, const ModelConfig& config, std::uint64_t seed,
                             Granularity granularity, const LoadProgress& progress = nullptr);
+/// The same numbers in another form than the device's own: for products that are not ours.
+ModelWeights random_weights(Device& device, const ModelConfig& config, std::uint64_t seed,
+                            const WeightForm& form, const LoadProgress& progress = nullptr);
 
 }  // namespace tileweave
