@@ -40,9 +40,12 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
   const KvCache cache(*device, cache_shape(limits, config, form));
   const ModelWeights weights = described_weights(config, config.dtype.value_or(DType::kBF16),
                                                  weight_form(form, granularity));
-  const StepKnobs knobs = form.data_tiles == DataTiles::kFine
-                              ? StepKnobs{}
-                              : default_knobs(config, rows, device->limits().num_sms);
+  StepKnobs knobs;
+  if (!options.choice.knobs.empty()) {
+    knobs = read_knobs(options.choice.knobs);
+  } else if (form.data_tiles == DataTiles::kWhole) {
+    knobs = default_knobs(config, rows, device->limits().num_sms);
+  }
   StepBuilder builder({.config = &config,
                        .weights = &weights,
                        .cache = &cache,

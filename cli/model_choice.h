@@ -16,6 +16,7 @@ struct ModelChoice {
   Submit submit = Submit::kGraph;
   Granularity granularity = Granularity::kOps;
   std::int32_t num_streams = 3;
+  std::string knobs = {};  // file of StepKnobs; empty: the device's defaults
 };
 
 constexpr const char* name_of(Mode mode) {

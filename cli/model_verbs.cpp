@@ -104,6 +104,7 @@ void add_choice(CLI::App* verb, ModelChoice& choice) {
                          {{"ops", Granularity::kOps}, {"stages", Granularity::kStages}},
                          "Every operator a kernel, or small ones inside large ones");
   add_integer(verb, "--streams", choice.num_streams, 1, 8, "Internal streams of the plan");
+  verb->add_option("--knobs", choice.knobs, "Knobs of the plan, as JSON")->type_name("FILE");
 }
 
 void add_sampling(CLI::App* verb, SamplingParams& sampling) {
@@ -362,6 +363,7 @@ void add_bench_decode(VerbHost& host) {
   add_choice(verb, options->choice);
   verb->remove_option(verb->get_option("--mode"));
   verb->remove_option(verb->get_option("--granularity"));
+  verb->remove_option(verb->get_option("--knobs"));
   const auto add_list = [&](const char* name, auto read, const char* usual, const char* help) {
     verb->add_option_function<std::string>(
             name,

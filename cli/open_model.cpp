@@ -88,6 +88,7 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   options.run.submit = choice.submit;
   options.granularity = choice.granularity;
   options.num_streams = choice.num_streams;
+  if (!choice.knobs.empty()) options.knobs = read_knobs(choice.knobs);
   const ModelConfig& config = model.description.config;
   resolved(options, config);  // what is wrong with the limits, before files are read
   std::optional<Checkpoint> checkpoint;

@@ -185,6 +185,20 @@ TEST_F(ModelVerbs, BenchDecodeTakesListsOnAGpuAlone) {
   }
 }
 
+TEST_F(ModelVerbs, KnobsChangeThePlanAndNoToken) {
+  folder_.write("knobs.json", R"({"num_streams": 2, "ops": {"o": {"edge": "full"}}})");
+  folder_.write("bad.json", R"({"ops": {"o": {"edge": "soft"}}})");
+  const Words ids = with(generate_, {"--ids", "5,6,7,8", "--device", "cpu"});
+  EXPECT_EQ(json_of(with(ids, {"--knobs", folder_ / "knobs.json"})).at("ids"),
+            json_of(ids).at("ids"));
+  const CommandResult bad = run(with(ids, {"--knobs", folder_ / "bad.json"}));
+  EXPECT_EQ(bad.status, kFailure);
+  EXPECT_NE((bad.out + bad.err).find("programmatic"), std::string::npos) << "names what there is";
+  const nlohmann::json check = json_of({"check", "--model", folder_.path(), "--device", "cpu",
+                                        "--knobs", folder_ / "knobs.json", "--json"});
+  EXPECT_TRUE(check.at("edge_counts").contains("full"));
+}
+
 TEST_F(ModelVerbs, APresetStandsForAModel) {
   const nlohmann::json check = json_of(
       {"check", "--model", "qwen3-0.6b", "--device", "cpu", "--granularity", "stages", "--json"});
