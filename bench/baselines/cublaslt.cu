@@ -157,6 +157,14 @@ void CublasLtProduct::enqueue(cudaStream_t stream, const void* w, const void* x,
 
 double CublasLtProduct::time_us(const ProductCandidate& candidate, cudaStream_t stream,
                                 const TuneOperands& operands) const {
+  // Once outside a capture: kernels are loaded at their first launch, and a candidate that cannot
+  // run is found here.
+  if (enqueue(candidate, stream, operands.weights.front(), operands.x, operands.y) !=
+          CUBLAS_STATUS_SUCCESS ||
+      cudaStreamSynchronize(stream) != cudaSuccess) {
+    cudaGetLastError();
+    return -1;
+  }
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin a capture");
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   for (const void* w : operands.weights) {

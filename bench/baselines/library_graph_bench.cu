@@ -240,8 +240,8 @@ std::string measure(Device& device, const bench::CublasLt& library, const Option
 
 int run(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const bench::CublasLt library;
   const std::unique_ptr<Device> device = open_cuda_device();
+  const bench::CublasLt library;
   const std::string hardware = hardware_line(*device, library);
   const double rate = measure_read_rate().best();
   std::printf("cuBLASLt and small kernels in one CUDA graph: %s\n", hardware.c_str());
