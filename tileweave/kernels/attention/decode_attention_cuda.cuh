@@ -177,7 +177,6 @@ class DecodeAttentionBlock {
       return {};
     }
     return {.pages = args_.page_table.get() + std::int64_t{sequence} * args_.max_pages,
-            .step_slots = args_.slots.get() + t_,
             .page_size = args_.page_size,
             .keys = position + 1,
             .past = position};
