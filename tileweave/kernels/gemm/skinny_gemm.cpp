@@ -86,8 +86,9 @@ void check_operands(const TensorTable& tensors, const SkinnyGemmOptions& options
 
 /// Parts of K whose sums are added up first. Up to 16 rows it follows from K alone.
 std::int64_t span_parts(std::int64_t m, std::int64_t k) {
-  constexpr std::int64_t kMostSpans = 4;
-  return m <= 16 ? ceil_div(ceil_div(k, kPartColumns), kMostSpans) : 1;
+  constexpr std::int64_t kSpans = 4;      // few partial sums to add up where K is split,
+  constexpr std::int64_t kMostParts = 4;  // but 16 rows of a span's columns must fit a block
+  return m <= 16 ? std::min(kMostParts, ceil_div(ceil_div(k, kPartColumns), kSpans)) : 1;
 }
 
 std::int64_t num_spans(std::int64_t m, std::int64_t k) {
@@ -199,19 +200,23 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
   const std::int64_t groups = ceil_div(layout.num_strips(), unit);
   const std::int64_t spans = num_spans(m, k);
   // Rows of x fill the shared memory of a block beside its ring: K is split until a third of it is
-  // enough. Few strips are split too, until they are enough for half of the SMs.
+  // enough. A handful of strips is split too, until they are enough for a quarter of the SMs, which
+  // is what it takes to keep the memory busy: the last arriver's sums cost more than idle SMs.
   const std::int64_t room = (kMostShared / blocks_per_sm - 1024) / 3;
   cut.split_k = std::min(spans, ceil_div(m * k * 2, room));
-  while (cut.split_k < spans && groups * cut.split_k * 2 <= num_sms) ++cut.split_k;
+  while (cut.split_k < spans && groups * cut.split_k * 4 <= num_sms) ++cut.split_k;
   const std::int64_t slots = std::max<std::int64_t>(1, num_sms / cut.split_k);
   cut.strips_per_work = ceil_div(groups, slots) * unit;
   const SkinnyGemmSchedule s = schedule_of(m, n, k, cut);
   const std::int64_t others =
       shared_of(s, 0, false, with_norm ? k * 4 : 0).bytes + std::int64_t{kMostStages} * 16;
   const std::int64_t per_block = kMostShared / blocks_per_sm - (blocks_per_sm > 1 ? 1024 : 0);
-  const std::int64_t chunks = ceil_div(k, kPartColumns) * cut.strips_per_work;
+  const std::int64_t chunks = s.most_parts() * cut.strips_per_work;
   cut.stages = std::clamp<std::int64_t>((per_block - others) / kStageBytes, 1,
                                         std::min<std::int64_t>(kMostStages, chunks));
+  // Everything is fetched ahead: nobody is in a hurry, and copies in flight hold up the kernel
+  // before.
+  if (cut.stages >= chunks) cut.window = 1;
   return cut;
 }
 

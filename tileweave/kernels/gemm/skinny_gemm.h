@@ -6,8 +6,8 @@
 // bf16, plus bias and residual where given. M is at most 64, N and K are any.
 //
 // Sums are fp32. K is cut at multiples of 1 024 into parts; inside a part eight warps take 128
-// columns each and their sums are added in warp order. Parts make up at most four spans (one part
-// each where M > 16), whose sums are added in ascending order. So the bits of a row depend on that
+// columns each and their sums are added in warp order. Parts make up spans of one to four (of one
+// where M > 16), whose sums are added in ascending order. So the bits of a row depend on that
 // row alone, up to 16 rows and beyond them: not on M, the cut into works, order or mode.
 // Kernel tiles of work {g, j}: strips g, and share j of `split_k` of the spans of K:
 //   x         slot 0  {0, s}: (M, wait_k), the slices of K of the work's parts; wait_k 0: (M, K)
