@@ -13,10 +13,9 @@
 namespace tileweave {
 
 /// Partial results of one row and kv head in scratch.
-template <int kDim>
+template <int kDim, class Row>
 class AttentionPartials {
  public:
-  using Row = AttentionRow<kDim>;
   using State = typename Row::State;
 
   __device__ AttentionPartials(float* first, int heads) : first_(first), heads_(heads) {}
@@ -81,13 +80,13 @@ class AttentionPartials {
 };
 
 /// Weighted mean of the values, to the row's heads of one kv head at `to`.
-template <int kDim>
-__device__ void store_result(const AttentionRow<kDim>& row, int heads,
-                             const typename AttentionRow<kDim>::State& state, BFloat16* to) {
+template <int kDim, class Row>
+__device__ void store_result(const Row& row, int heads, const typename Row::State& state,
+                             BFloat16* to) {
   const bool holds = row.head() < heads;  // asked late: a rehearsal, of 0 heads, comes by here
-  const float scale = 1.0F / state.weight;
+  const float scale = __fdividef(1.0F, state.weight);
 #pragma unroll
-  for (int t = 0; t < AttentionRow<kDim>::kTiles; ++t) {
+  for (int t = 0; t < Row::kTiles; ++t) {
     if (!row.has_tile(t)) continue;
     const std::uint32_t pair = ptx::pack_bf16(state.sums[t][0] * scale, state.sums[t][1] * scale);
     if (holds) *reinterpret_cast<std::uint32_t*>(to + row.head() * kDim + row.column(t)) = pair;
@@ -108,10 +107,8 @@ __device__ void store_zeros(int heads, BFloat16* to) {
 template <class Sync>
 class SplitArrivals {
  public:
-  __device__ SplitArrivals(Sync& sync, std::int64_t result, int splits)
-      : sync_(sync), splits_(static_cast<std::uint32_t>(splits)) {
-    if (splits > 1) word_ = sync.context().header.counter.words + result;
-  }
+  __device__ SplitArrivals(Sync& sync, int splits)
+      : sync_(sync), splits_(static_cast<std::uint32_t>(splits)) {}
 
   /// After the wait, long before it is needed: fetches where this run's count starts.
   __device__ void fetch_base(std::int64_t result) {
@@ -121,25 +118,28 @@ class SplitArrivals {
   }
 
   /// The only work with keys counts for all; nobody looks.
-  __device__ void arrive_alone() {
-    if (splits_ > 1 && threadIdx.x == 0) sync_.atomics().add_relaxed(word_, splits_);
+  __device__ void arrive_alone(std::int64_t result) {
+    if (splits_ > 1 && threadIdx.x == 0) sync_.atomics().add_relaxed(word(result), splits_);
   }
 
   /// Call when the partial results are stored. True for the last to arrive, which may read them.
-  __device__ bool arrive(int arrivals) {
+  __device__ bool arrive(std::int64_t result, int arrivals) {
     sync_.atomics().barrier();  // every thread's part is ordered before the arrival
     bool last = false;
     if (threadIdx.x == 0) {
       const auto n = static_cast<std::uint32_t>(arrivals);
-      last = sync_.atomics().fetch_add_acq_rel(word_, n) + n - base_ == splits_;
+      last = sync_.atomics().fetch_add_acq_rel(word(result), n) + n - base_ == splits_;
     }
     return sync_.atomics().barrier_or(last);
   }
 
  private:
+  __device__ std::uint32_t* word(std::int64_t result) const {
+    return sync_.context().header.counter.words + result;
+  }
+
   Sync& sync_;
   std::uint32_t splits_;
-  std::uint32_t* word_ = nullptr;
   std::uint32_t base_ = 0;
 };
 

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "tileweave/core/dtype.h"
 #include "tileweave/kernels/attention/attention_segments.h"
@@ -52,12 +51,15 @@ __device__ __forceinline__ void merge(AttentionState<kTiles>& into,
 /// The keys of one row, all of one kv head. Keys from `past` on are this step's.
 struct AttentionKeys {
   const std::int32_t* pages = nullptr;       // of the sequence
-  const std::int32_t* step_slots = nullptr;  // pool rows of this step's keys, from key `past` on;
-                                             // null: only one, with its value in shared memory
+  const std::int32_t* step_slots = nullptr;  // pool rows of this step's keys, from key `past` on
   std::int32_t page_size = 1;
   std::int32_t keys = 0;  // that the row sees
   std::int32_t past = 0;
 };
+
+/// Where this step's keys and values are: in the pool once the wait is over, or only the row's own,
+/// the last one, in shared memory.
+enum class StepRows { kInPool, kOwnInShared };
 
 /// Where keys and values of one kv head lie: row r at `stride` bytes times r.
 struct AttentionPool {
@@ -73,10 +75,10 @@ struct AttentionSpan {
   bool rehearsal = false;
 };
 
-/// Stands for step rows where they lie in shared memory.
+/// What brings a step row where there is none to bring.
 struct NoStepRows {};
 
-template <int kDim>
+template <int kDim, StepRows kStepRows>
 class AttentionRow {
  public:
   static constexpr int kTiles = (kDim + 63) / 64;  // 8-column tiles of a warp
@@ -103,7 +105,6 @@ class AttentionRow {
   __device__ void open(const AttentionPool& pool, const AttentionKeys& keys) {
     pool_ = pool;
     keys_ = keys;
-    own_ = keys.step_slots == nullptr ? keys.past : -1;
   }
 
   /// Starts fetching the older rows of the first passes of [first, end), and brings those of the
@@ -111,7 +112,9 @@ class AttentionRow {
   __device__ void prefetch(int first, int end) {
     std::int32_t rows[kAttentionMostBuffers];
 #pragma unroll
-    for (int i = 0; i < kAttentionMostBuffers; ++i) rows[i] = row_of(first + i);
+    for (int i = 0; i < kAttentionMostBuffers; ++i) {
+      rows[i] = first + i < end ? row_of(first + i) : -1;
+    }
     TW_ROLLED_LOOP
     for (int i = 0; i < 2 * buffers_; ++i) {
       const int pass = first + i / 2;
@@ -138,15 +141,17 @@ class AttentionRow {
   }
 
   /// Runs the passes of `span`, the first of which have been prefetched and completed, and calls
-  /// `segment_done(segment, state)` after each segment. `q`: the query heads as the tensor cores
-  /// take them; `scale` includes log2(e). All threads of the block.
-  template <class StepKey, class StepValue, class Done>
-  __device__ void run(const AttentionSpan& span, const std::uint32_t (&q)[kSteps][2], float scale,
+  /// `segment_done(pass, state)` after the last pass of each segment.
+  /// `query(step, two)` loads two steps of the query heads as the tensor cores take them; `scale`
+  /// includes log2(e). All threads of the block.
+  template <class Query, class StepKey, class StepValue, class Done>
+  __device__ void run(const AttentionSpan& span, const Query& query, float scale,
                       const StepKey& step_key, const StepValue& step_value,
                       const Done& segment_done) {
-    constexpr bool kStepCopies = !std::is_same_v<StepKey, NoStepRows>;
+    constexpr bool kStepCopies = kStepRows == StepRows::kInPool;
     constexpr Rows kNext = kStepCopies ? Rows::kAll : Rows::kOlder;
     State segment;
+    bool fresh = true;  // nothing in the segment yet
     TW_ROLLED_LOOP
     for (int pass = span.first; pass < span.end; ++pass) {
       const int next = pass + buffers_;  // to take this one's place
@@ -162,7 +167,7 @@ class AttentionRow {
         }
       }
       __syncwarp();
-      score(pass, q, scale);
+      score(pass, query, scale);
       if (!span.rehearsal) {
         __syncwarp();  // the slice's keys have been read by every lane
         if (more) copy<kNext>(next, 0, pool_.k_past, step_key);
@@ -170,16 +175,19 @@ class AttentionRow {
         wait_oldest();  // this pass's values
       }
       __syncthreads();
-      merge(segment, weigh(pass));
+      const State part = weigh(pass);
       if (pass + 1 < span.end) {
         __syncthreads();
         if (more) copy<kNext>(next, kShared.region(), pool_.v_past, step_value);
-        ptx::commit_copies();
+        if (!span.rehearsal) ptx::commit_copies();
       }
-      if (pass + 1 == span.end || AttentionSegments::start_from(pass + 1) == pass + 1) {
-        segment_done(AttentionSegments::index(pass), segment);
-        segment = State{};
+      if (fresh) {
+        segment = part;
+      } else {
+        merge(segment, part);
       }
+      fresh = pass + 1 == span.end || AttentionSegments::start_from(pass + 1) == pass + 1;
+      if (fresh) segment_done(pass, segment);
     }
   }
 
@@ -201,11 +209,19 @@ class AttentionRow {
     return kShared.keys() + (pass & (buffers_ - 1)) * 2 * kShared.region();
   }
 
+  __device__ bool is_own(int key) const {
+    return kStepRows == StepRows::kOwnInShared && key == keys_.past;
+  }
+
   /// Pool row of this lane's key of the warp's slice; negative: none, or not in the pool yet.
   __device__ std::int32_t row_of(int pass) const {
     const int key = pass * kAttentionPass + warp_ * kAttentionSlice + lane_ % kAttentionSlice;
-    if (key >= keys_.keys || key == own_) return -1;
-    if (key >= keys_.past) return keys_.step_slots[key - keys_.past];
+    if constexpr (kStepRows == StepRows::kOwnInShared) {
+      if (key >= keys_.past) return -1;
+    } else {
+      if (key >= keys_.keys) return -1;
+      if (key >= keys_.past) return keys_.step_slots[key - keys_.past];
+    }
     const int page = key / keys_.page_size;
     return keys_.pages[page] * keys_.page_size + key - page * keys_.page_size;
   }
@@ -235,7 +251,7 @@ class AttentionRow {
       const int unit = at % kUnits;
       const int row = __shfl_sync(kAllLanes, row_, in_slice);
       const std::uint32_t to = slice + in_slice * kShared.pitch() + unit * 16;
-      if (row < 0 || first + in_slice < keys_.past) {
+      if (kStepRows == StepRows::kOwnInShared || row < 0 || first + in_slice < keys_.past) {
         if constexpr (kRows != Rows::kStep) {
           const int from = row < 0 ? 0 : row;
           ptx::copy_async_16_if(row >= 0, to, past + std::int64_t{from} * pool_.stride + unit * 16);
@@ -246,61 +262,76 @@ class AttentionRow {
     }
   }
 
-  /// Scores of this warp's slice; leaves its weights, relative to its own highest score.
-  __device__ void score(int pass, const std::uint32_t (&q)[kSteps][2], float scale) {
+  /// Scores of this warp's slice; leaves its weights, relative to its own highest score. Keys are
+  /// rows of the product, heads its columns: a lane has keys lane / 4 and eight further, heads
+  /// lane % 4 * 2 and the next.
+  template <class Query>
+  __device__ void score(int pass, const Query& query, float scale) {
     const int first = pass * kAttentionPass + warp_ * kAttentionSlice;
-    uint2 weights = {0, 0};
-    float highest = -INFINITY;
-    float sum = 0.0F;
+    std::uint32_t weights[2] = {0, 0};  // per key, of both heads
+    float highest[2] = {-INFINITY, -INFINITY};
+    float sum[2] = {0.0F, 0.0F};
     if (first < keys_.keys) {
-      float acc[2][2][4] = {};  // two chains per 8 keys: half the latency
-      const int matrix = lane_ / 8;
-      const int in_slice = matrix / 2 * 8 + lane_ % 8;
+      float acc[2][4] = {};  // two chains: half the latency
+      const int in_slice = lane_ % kAttentionSlice;
       const std::uint32_t from =
-          address_ + matrix % 2 * 16 +
-          (first + in_slice == own_
+          address_ + lane_ / kAttentionSlice * 16 +
+          (is_own(first + in_slice)
                ? kShared.own_key()
                : buffer_of(pass) + (warp_ * kAttentionSlice + in_slice) * kShared.pitch());
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        std::uint32_t b[4];
-        ptx::load_matrices(b, from + step * 32);
-        ptx::mma_eight_rows(acc[0][step % 2], q[step][0], q[step][1], b[0], b[1]);
-        ptx::mma_eight_rows(acc[1][step % 2], q[step][0], q[step][1], b[2], b[3]);
-      }
-      float x[2][2];
+      for (int step = 0; step < kSteps; step += 2) {
+        std::uint32_t q[4];
+        query(step, q);
 #pragma unroll
-      for (int n = 0; n < 2; ++n) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const bool seen = first + n * 8 + lane_ % 4 * 2 + i < keys_.keys;
-          x[n][i] = seen ? (acc[n][0][i] + acc[n][1][i]) * scale : -INFINITY;
-          highest = fmaxf(highest, x[n][i]);
+        for (int chain = 0; chain < 2 && step + chain < kSteps; ++chain) {
+          std::uint32_t k[4];
+          ptx::load_matrices(k, from + (step + chain) * 32);
+          ptx::mma(acc[chain], k, q[2 * chain], q[2 * chain + 1]);
         }
       }
-      highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 1));
-      highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 2));
-      weights.x =
-          ptx::pack_bf16(ptx::exp2_approx(x[0][0] - highest), ptx::exp2_approx(x[0][1] - highest));
-      weights.y =
-          ptx::pack_bf16(ptx::exp2_approx(x[1][0] - highest), ptx::exp2_approx(x[1][1] - highest));
-      // The sum is of the rounded weights, which multiply the values.
-      sum = (ptx::low_bf16(weights.x) + ptx::high_bf16(weights.x)) +
-            (ptx::low_bf16(weights.y) + ptx::high_bf16(weights.y));
-      sum += __shfl_xor_sync(kAllLanes, sum, 1);
-      sum += __shfl_xor_sync(kAllLanes, sum, 2);
+      float x[2][2];  // key, head
+#pragma unroll
+      for (int key = 0; key < 2; ++key) {
+        const bool seen = first + lane_ / 4 + key * 8 < keys_.keys;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          x[key][i] = seen ? (acc[0][key * 2 + i] + acc[1][key * 2 + i]) * scale : -INFINITY;
+          highest[i] = fmaxf(highest[i], x[key][i]);
+        }
+      }
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2) {
+#pragma unroll
+        for (float& h : highest) h = fmaxf(h, __shfl_xor_sync(kAllLanes, h, distance));
+      }
+#pragma unroll
+      for (int key = 0; key < 2; ++key) {
+        weights[key] = ptx::pack_bf16(ptx::exp2_approx(x[key][0] - highest[0]),
+                                      ptx::exp2_approx(x[key][1] - highest[1]));
+        // The sum is of the rounded weights, which multiply the values.
+        sum[0] += ptx::low_bf16(weights[key]);
+        sum[1] += ptx::high_bf16(weights[key]);
+      }
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2) {
+#pragma unroll
+        for (float& n : sum) n += __shfl_xor_sync(kAllLanes, n, distance);
+      }
     }
-    shared<uint2>(kShared.weights())[warp_ * 32 + lane_] = weights;
-    if (lane_ % 4 == 0) {
-      shared<float2>(kShared.stats())[warp_ * kAttentionMaxHeads + head()] = {highest, sum};
+    std::uint32_t* const to = shared<std::uint32_t>(kShared.weights()) + warp_ * 64 + lane_;
+    to[0] = weights[0];
+    to[32] = weights[1];
+    if (lane_ < 4) {
+      shared<float4>(kShared.stats())[warp_ * 4 + lane_] = {highest[0], sum[0], highest[1], sum[1]};
     }
   }
 
   /// The pass as a state: every slice's weights times values of this warp's columns.
   __device__ State weigh(int of) const {
     State pass;
+    const int first = of * kAttentionPass;
     const int values = buffer_of(of) + kShared.region();
-    const int own = own_ - of * kAttentionPass;  // in the pass, if it is there
     float factor[kAttentionSlices];
     float sum[kAttentionSlices];
 #pragma unroll
@@ -317,25 +348,25 @@ class AttentionRow {
     }
 #pragma unroll
     for (int two = 0; two < kAttentionSlices / 2; ++two) {
-      const uint2 low = shared<uint2>(kShared.weights())[2 * two * 32 + lane_];
-      const uint2 high = shared<uint2>(kShared.weights())[(2 * two + 1) * 32 + lane_];
+      std::uint32_t p[4];  // of both slices, heads as rows
+      ptx::load_matrices_transposed(p, address_ + kShared.weights() + (two * 32 + lane_) * 16);
       const int in_pass = two * 32 + lane_;
       const std::uint32_t from =
           address_ + warp_ * 16 +
-          (in_pass == own ? kShared.own_value() : values + in_pass * kShared.pitch());
+          (is_own(first + in_pass) ? kShared.own_value() : values + in_pass * kShared.pitch());
 #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
         if (!has_tile(t)) continue;
         std::uint32_t b[4];
         ptx::load_matrices_transposed(b, from + 8 * t * 16);
-        float first[4] = {};
-        float second[4] = {};
-        ptx::mma_eight_rows(first, low.x, low.y, b[0], b[1]);
-        ptx::mma_eight_rows(second, high.x, high.y, b[2], b[3]);
+        float even[4] = {};
+        float odd[4] = {};
+        ptx::mma_eight_rows(even, p[0], p[1], b[0], b[1]);
+        ptx::mma_eight_rows(odd, p[2], p[3], b[2], b[3]);
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          pass.sums[t][i] = fmaf(first[i], factor[2 * two], pass.sums[t][i]);
-          pass.sums[t][i] = fmaf(second[i], factor[2 * two + 1], pass.sums[t][i]);
+          pass.sums[t][i] = fmaf(even[i], factor[2 * two], pass.sums[t][i]);
+          pass.sums[t][i] = fmaf(odd[i], factor[2 * two + 1], pass.sums[t][i]);
         }
       }
     }
@@ -352,7 +383,6 @@ class AttentionRow {
   int buffers_, lane_, warp_;
   AttentionPool pool_{};
   AttentionKeys keys_{};
-  int own_ = -1;           // key that lies in shared memory
   std::int32_t row_ = -1;  // this lane's, of the pass to be copied
 };
 

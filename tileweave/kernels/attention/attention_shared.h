@@ -7,6 +7,7 @@
 namespace tileweave {
 
 inline constexpr int kAttentionThreads = 32 * kAttentionSlices;
+inline constexpr int kAttentionMostBuffers = 2;
 
 struct AttentionShared {
   int head_dim;
@@ -15,23 +16,23 @@ struct AttentionShared {
   /// Between rows of keys, values and queries: an odd number of 16-byte units, so that eight
   /// neighbouring rows lie in different banks.
   TW_HOST_DEVICE constexpr int pitch() const { return 2 * head_dim + 16; }
-  /// (slice, lane): two pairs of bf16 weights, as the tensor cores take them.
+  /// bf16 (key of the pass, head).
   TW_HOST_DEVICE constexpr int weights() const { return 0; }
   /// (slice, head): highest score and sum of weights.
-  TW_HOST_DEVICE constexpr int stats() const { return weights() + kAttentionSlices * 32 * 8; }
+  TW_HOST_DEVICE constexpr int stats() const { return kAttentionPass * kAttentionMaxHeads * 2; }
   /// Queries, this step's key and its value: where the kernel turns heads itself.
   TW_HOST_DEVICE constexpr int queries() const {
     return stats() + kAttentionSlices * kAttentionMaxHeads * 8;
   }
   TW_HOST_DEVICE constexpr int own_key() const { return queries() + kAttentionMaxHeads * pitch(); }
   TW_HOST_DEVICE constexpr int own_value() const { return own_key() + pitch(); }
+  /// f32: cosines, sines, norm weights of queries, norm weights of keys.
+  TW_HOST_DEVICE constexpr int turning() const { return own_value() + pitch(); }
   /// Keys of the first buffer, its values, those of the next one.
-  TW_HOST_DEVICE constexpr int keys() const { return own_value() + pitch(); }
+  TW_HOST_DEVICE constexpr int keys() const { return turning() + 12 * head_dim; }
   TW_HOST_DEVICE constexpr int region() const { return kAttentionPass * pitch(); }
   TW_HOST_DEVICE constexpr int bytes() const { return keys() + buffers * 2 * region(); }
 };
-
-inline constexpr int kAttentionMostBuffers = 2;
 
 /// head_dims that the GPU kernels are compiled for.
 constexpr bool is_attention_head_dim(std::int64_t dim) {

@@ -18,9 +18,9 @@
 
 namespace tileweave {
 
-/// A warp's share of turning heads: lane l has elements 2 l, 2 l + 1 and the same of the upper
-/// half. Every lane's loads are of constants, except those of the head itself.
-template <int kDim, class W>
+/// What turning heads takes besides the heads, in shared memory, and a warp's part in it: lane l
+/// has elements 2 l, 2 l + 1 and the same of the upper half.
+template <int kDim>
 class HeadTurner {
  public:
   static constexpr int kHalf = kDim / 2;
@@ -29,37 +29,41 @@ class HeadTurner {
     float2 low, high;
   };
 
-  __device__ bool holds() const { return 2 * lane() < kHalf; }
+  __device__ HeadTurner(std::byte* shared, float eps, bool normed)
+      : cosines_(reinterpret_cast<float*>(shared)),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        eps_(eps),
+        normed_(normed) {}
 
-  /// Before the wait.
+  /// Before the wait: constants. The block's threads must meet before they turn.
+  template <class W>
   __device__ void prepare(const float* inv_freq, const W* q_norm, const W* k_norm, int position,
-                          float factor, float eps) {
-    eps_ = eps;
-    normed_ = q_norm != nullptr;
-    if (!holds()) return;
-    const float2 frequency = *reinterpret_cast<const float2*>(inv_freq + 2 * lane());
-    if (normed_) {
-      q_weight_ = weights(q_norm);
-      k_weight_ = weights(k_norm);
+                          float factor) {
+    const int i = static_cast<int>(threadIdx.x);
+    if (normed_ && i < kDim) {
+      cosines_[kDim + i] = to_float(q_norm[i]);
+      cosines_[2 * kDim + i] = to_float(k_norm[i]);
     }
-    TW_ROLLED_LOOP
-    for (int i = 0; i < 2; ++i) {
-      float sine, cosine;
-      sincosf(__fmul_rn(static_cast<float>(position), i == 0 ? frequency.x : frequency.y), &sine,
-              &cosine);
-      (i == 0 ? sine_.x : sine_.y) = sine * factor;
-      (i == 0 ? cosine_.x : cosine_.y) = cosine * factor;
-    }
+    if (i >= kHalf) return;
+    float sine, cosine;
+    sincosf(__fmul_rn(static_cast<float>(position), inv_freq[i]), &sine, &cosine);
+    cosines_[i] = cosine * factor;
+    cosines_[kHalf + i] = sine * factor;
   }
+
+  __device__ bool holds() const { return 2 * lane_ < kHalf; }
 
   __device__ Pairs load(const float* head) const {
     if (!holds()) return {};
-    return {*reinterpret_cast<const float2*>(head + 2 * lane()),
-            *reinterpret_cast<const float2*>(head + kHalf + 2 * lane())};
+    return {*reinterpret_cast<const float2*>(head + 2 * lane_),
+            *reinterpret_cast<const float2*>(head + kHalf + 2 * lane_)};
   }
 
   __device__ Pairs turned(Pairs x, bool is_key) const {
+    const float2 cosine = table(0), sine = table(kHalf);
     if (normed_) {
+      const int weights = is_key ? 2 * kDim : kDim;
+      const float2 low = table(weights), high = table(weights + kHalf);
       float squares = x.low.x * x.low.x;
       squares = fmaf(x.low.y, x.low.y, squares);
       squares = fmaf(x.high.x, x.high.x, squares);
@@ -69,37 +73,32 @@ class HeadTurner {
         squares += __shfl_xor_sync(kAllLanes, squares, distance);
       }
       const float scale = rsqrtf(squares / static_cast<float>(kDim) + eps_);
-      const Pairs w = is_key ? k_weight_ : q_weight_;
-      x = {{x.low.x * scale * w.low.x, x.low.y * scale * w.low.y},
-           {x.high.x * scale * w.high.x, x.high.y * scale * w.high.y}};
+      x = {{x.low.x * scale * low.x, x.low.y * scale * low.y},
+           {x.high.x * scale * high.x, x.high.y * scale * high.y}};
     }
-    return {{fmaf(-x.high.x, sine_.x, x.low.x * cosine_.x),
-             fmaf(-x.high.y, sine_.y, x.low.y * cosine_.y)},
-            {fmaf(x.low.x, sine_.x, x.high.x * cosine_.x),
-             fmaf(x.low.y, sine_.y, x.high.y * cosine_.y)}};
+    return {
+        {fmaf(-x.high.x, sine.x, x.low.x * cosine.x), fmaf(-x.high.y, sine.y, x.low.y * cosine.y)},
+        {fmaf(x.low.x, sine.x, x.high.x * cosine.x), fmaf(x.low.y, sine.y, x.high.y * cosine.y)}};
   }
 
   /// The head, rounded, to `to`: shared or global memory.
   __device__ void store(const Pairs& x, void* to) const {
     if (!holds()) return;
     auto* words = static_cast<std::uint32_t*>(to);
-    words[lane()] = ptx::pack_bf16(x.low.x, x.low.y);
-    words[kHalf / 2 + lane()] = ptx::pack_bf16(x.high.x, x.high.y);
+    words[lane_] = ptx::pack_bf16(x.low.x, x.low.y);
+    words[kHalf / 2 + lane_] = ptx::pack_bf16(x.high.x, x.high.y);
   }
 
  private:
-  __device__ static int lane() {
-    return static_cast<int>(threadIdx.x) % 32;
-  }
-  __device__ static Pairs weights(const W* norm) {
-    return {{to_float(norm[2 * lane()]), to_float(norm[2 * lane() + 1])},
-            {to_float(norm[kHalf + 2 * lane()]), to_float(norm[kHalf + 2 * lane() + 1])}};
+  /// This lane's two of the numbers from `first` on; anything for a lane without.
+  __device__ float2 table(int first) const {
+    return *reinterpret_cast<const float2*>(cosines_ + first + 2 * lane_);
   }
 
-  float2 cosine_{}, sine_{};
-  Pairs q_weight_{}, k_weight_{};
-  float eps_ = 0;
-  bool normed_ = false;
+  float* cosines_;  // then sines, norm weights of queries, norm weights of keys
+  int lane_;
+  float eps_;
+  bool normed_;
 };
 
 template <int kDim, class W>
@@ -108,7 +107,7 @@ class DecodeAttentionBlock {
   using Operands = DecodeAttentionOperands;
   using Args = DecodeAttentionArgs<BFloat16, W>;
   using Sync = SyncCta<AtomicsCuda, Operands::kSlots>;
-  using Row = AttentionRow<kDim>;
+  using Row = AttentionRow<kDim, StepRows::kOwnInShared>;
   using State = typename Row::State;
   static constexpr AttentionShared kShared{kDim};
 
@@ -136,11 +135,13 @@ class DecodeAttentionBlock {
                .stride = s.kv_heads * kDim * 2},
               keys);
     if (begin < end) row_.prefetch(begin, end);
-    HeadTurner<kDim, W> turner;
+    HeadTurner<kDim> turner(shared_ + kShared.turning(), args_.eps, args_.q_norm.get() != nullptr);
     turner.prepare(args_.inv_freq.get(), args_.q_norm.get(), args_.k_norm.get(), keys.past,
-                   args_.attention_factor, args_.eps);
+                   args_.attention_factor);
+    const TurnedHeads heads_here(*this, split_ == 0 || end == passes);
+    __syncthreads();
 
-    SplitArrivals<Sync> arrivals(sync_, result, s.num_splits);
+    SplitArrivals<Sync> arrivals(sync_, s.num_splits);
     Ready ready(false);
     // Rolled: both must run the same instructions.
     TW_ROLLED_LOOP
@@ -155,14 +156,14 @@ class DecodeAttentionBlock {
       }
       State state;
       if (begin < end) {
-        turn_heads(turner, rehearsal ? nullptr : args_.qkv.get(ready),
-                   split_ == 0 || end == passes);
+        turn_heads(turner, heads_here, rehearsal ? nullptr : args_.qkv.get(ready));
         attend({begin, rehearsal ? begin + 1 : end, rehearsal}, alone, state);
+        if (split_ == 0 && !rehearsal) write_own();
       }
       if (alone) store(rehearsal ? 0 : heads(), passes, state);
       if (!rehearsal) break;
     }
-    finish(arrivals, splits, passes, alone);
+    finish(arrivals, passes, alone);
     return true;
   }
 
@@ -182,70 +183,98 @@ class DecodeAttentionBlock {
             .past = position};
   }
 
-  /// Queries, and where it is wanted the row's own key and value, to shared memory; split 0 also
-  /// writes these to the pool. Without qkv: a rehearsal.
-  __device__ void turn_heads(const HeadTurner<kDim, W>& turner, const float* qkv, bool with_own) {
-    const DecodeAttentionSchedule& s = args_.schedule;
-    const float* const row = qkv + std::int64_t{t_} * s.all_heads() * kDim;
-    const int heads = s.heads_per_kv;
-    const int count = with_own ? heads + 2 : heads;
-    // Up to ten heads for eight warps: both loads of a warp are under way at once.
-    typename HeadTurner<kDim, W>::Pairs x[2] = {};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int h = row_.warp() + i * kAttentionSlices;
-      const int from =
-          h < heads ? group_ * heads + h : s.key_head(group_) + (h == heads ? 0 : s.kv_heads);
-      if (h < count && qkv != nullptr) x[i] = turner.load(row + from * kDim);
+  /// Which heads this warp turns; what can be known before the wait.
+  struct TurnedHeads {
+    int count;           // of the block
+    std::int64_t first;  // element of qkv where this warp's first begins
+
+    __device__ TurnedHeads(const DecodeAttentionBlock& block, bool with_own)
+        : count(block.heads() + (with_own ? 2 : 0)), first(block.head_of_qkv(block.row_.warp())) {
+      ptx::keep(first);
     }
-    TW_ROLLED_LOOP
-    for (int i = 0; i < 2; ++i) {
-      const int h = row_.warp() + i * kAttentionSlices;
-      if (h >= count) break;
-      const auto head = i == 0 ? x[0] : x[1];
-      const bool is_value = h == heads + 1;
-      const auto turned = is_value ? head : turner.turned(head, h == heads);
-      turner.store(turned, shared_ + (h < heads  ? kShared.queries() + h * kShared.pitch()
-                                      : is_value ? kShared.own_value()
-                                                 : kShared.own_key()));
-      if (h >= heads && split_ == 0 && qkv != nullptr) {
-        BFloat16* const pool = is_value ? args_.v_step.get() : args_.k_step.get();
-        turner.store(turned, pool + (std::int64_t{slot_} * s.kv_heads + group_) * kDim);
-      }
+  };
+
+  /// Element of qkv where head `h` of the group begins: query heads, key, value.
+  __device__ std::int64_t head_of_qkv(int h) const {
+    const DecodeAttentionSchedule& s = args_.schedule;
+    const int head =
+        h < heads() ? group_ * heads() + h : s.key_head(group_) + (h == heads() ? 0 : s.kv_heads);
+    return (std::int64_t{t_} * s.all_heads() + head) * kDim;
+  }
+
+  /// Queries, and where it is wanted the row's own key and value, to shared memory. Without qkv: a
+  /// rehearsal.
+  __device__ void turn_heads(const HeadTurner<kDim>& turner, const TurnedHeads& here,
+                             const float* qkv) {
+    int h = row_.warp();
+    std::int64_t from = here.first;
+    while (h < here.count) {
+      typename HeadTurner<kDim>::Pairs x = {};
+      if (qkv != nullptr) x = turner.load(qkv + from);
+      const bool is_value = h > heads();
+      if (!is_value) x = turner.turned(x, h == heads());
+      // Queries lie one behind the other, own key and own value follow them all.
+      const int row = h < heads() ? h : kAttentionMaxHeads + (is_value ? 1 : 0);
+      turner.store(x, shared_ + kShared.queries() + row * kShared.pitch());
+      h += kAttentionSlices;
+      if (h < here.count) from = head_of_qkv(h);
     }
     __syncthreads();
   }
 
+  /// The row's own key and value to the pool.
+  __device__ void write_own() const {
+    constexpr int kUnits = kDim / 8;  // of 16 bytes per row
+    if (row_.warp() != kAttentionSlices - 1 || row_.lane() >= 2 * kUnits) return;
+    const bool is_value = row_.lane() >= kUnits;
+    const int unit = row_.lane() % kUnits;
+    const auto* const from = reinterpret_cast<const uint4*>(
+        shared_ + (is_value ? kShared.own_value() : kShared.own_key()));
+    BFloat16* const pool = is_value ? args_.v_step.get() : args_.k_step.get();
+    auto* const to = reinterpret_cast<uint4*>(
+        pool + (std::int64_t{slot_} * args_.schedule.kv_heads + group_) * kDim);
+    to[unit] = from[unit];
+  }
+
   __device__ void attend(const AttentionSpan& span, bool alone, State& state) {
-    std::uint32_t q[Row::kSteps][2];
-    load_query(q);
-    const AttentionPartials<kDim> partials = this->partials();
-    row_.run(span, q, args_.scale * kLog2E, NoStepRows{}, NoStepRows{},
-             [&](int segment, const State& part) {
-               if (split_ == 0) {
+    // Whatever lies where heads that do not exist would be stays in rows of the scores that nobody
+    // looks at.
+    const std::uint32_t from = ptx::shared_address(shared_) + kShared.queries() +
+                               row_.lane() % 8 * kShared.pitch() + row_.lane() / 8 * 16;
+    const auto query = [from](int step, std::uint32_t(&two)[4]) {
+      ptx::load_matrices(two, from + step * 32);  // the second may be beyond the last
+    };
+    row_.run(span, query, args_.scale * kLog2E, NoStepRows{}, NoStepRows{},
+             [&](int pass, const State& part) {
+               if (split_ != 0) {
+                 if (!span.rehearsal) {
+                   partials().store(row_, AttentionSegments::index(pass), part);
+                 }
+               } else if (pass == 0) {
+                 state = part;
+               } else {
                  merge(state, part);
-               } else if (!span.rehearsal) {
-                 partials.store(row_, segment, part);
                }
              });
-    if (split_ == 0 && !alone && !span.rehearsal) partials.store(row_, 0, state);
+    if (split_ == 0 && !alone && !span.rehearsal) partials().store(row_, 0, state);
   }
 
   /// The row's first `heads` heads of this kv head.
   __device__ void store(int heads, int passes, const State& state) {
     BFloat16* const to = args_.out.get() + (std::int64_t{t_} * args_.schedule.kv_heads + group_) *
                                                this->heads() * kDim;
-    passes == 0 ? store_zeros<kDim>(heads, to) : store_result(row_, heads, state, to);
+    passes == 0 ? store_zeros<kDim>(heads, to) : store_result<kDim>(row_, heads, state, to);
   }
 
   /// Arrives; the last to do so merges what the splits left, and signals the result.
-  __device__ void finish(SplitArrivals<Sync>& arrivals, const AttentionSplits& splits, int passes,
-                         bool alone) {
+  __device__ void finish(SplitArrivals<Sync>& arrivals, int passes, bool alone) {
+    const std::int64_t result = std::int64_t{t_} * args_.schedule.kv_heads + group_;
     bool last = alone;
     if (alone) {
-      arrivals.arrive_alone();
+      arrivals.arrive_alone(result);
     } else {
-      last = arrivals.arrive(split_ > 0 ? 1 : 1 + splits.num_idle(passes));
+      const AttentionSplits splits = AttentionSplits::of(passes, args_.schedule.num_splits);
+      last = arrivals.arrive(result, split_ > 0 ? 1 : 1 + splits.num_idle(passes));
       if (last) {
         const int merged = splits.end(0, passes);
         store(heads(), passes,
@@ -260,28 +289,12 @@ class DecodeAttentionBlock {
     }
   }
 
-  /// The heads as the tensor cores take them. Whatever lies where those that do not exist would
-  /// be stays in rows of the scores that nobody looks at.
-  __device__ void load_query(std::uint32_t (&q)[Row::kSteps][2]) const {
-    const std::uint32_t from = ptx::shared_address(shared_) + kShared.queries() +
-                               row_.lane() % 8 * kShared.pitch() + row_.lane() / 8 * 16;
-#pragma unroll
-    for (int step = 0; step < Row::kSteps; step += 2) {
-      std::uint32_t two[4];  // steps; the second may be beyond the last
-      ptx::load_matrices(two, from + step * 32);
-#pragma unroll
-      for (int i = 0; i < 4 && step + i / 2 < Row::kSteps; ++i) q[step + i / 2][i % 2] = two[i];
-    }
-  }
-
-  __device__ AttentionPartials<kDim> partials() const {
+  __device__ AttentionPartials<kDim, Row> partials() const {
     return {args_.partials + (std::int64_t{t_} * args_.schedule.kv_heads + group_) *
                                  args_.segments * attention_partial_floats(heads(), kDim),
             heads()};
   }
-  __device__ int heads() const {
-    return args_.schedule.heads_per_kv;
-  }
+  __device__ int heads() const { return args_.schedule.heads_per_kv; }
   __device__ const char* column_of(const BFloat16* pool) const {
     return reinterpret_cast<const char*>(pool + group_ * kDim);
   }
@@ -297,7 +310,7 @@ class DecodeAttentionBlock {
 extern __shared__ __align__(16) std::byte attention_shared_memory[];
 
 template <int kDim, class W>
-__global__ void __launch_bounds__(kAttentionThreads, 2) decode_attention_cuda(
+__global__ void __maxnreg__(kDecodeAttentionResources.registers_per_thread) decode_attention_cuda(
     const __grid_constant__ DecodeAttentionArgs<BFloat16, W> args,
     const __grid_constant__ SyncContext<DecodeAttentionOperands::kSlots> context) {
   SyncCta<AtomicsCuda, DecodeAttentionOperands::kSlots> sync(context);

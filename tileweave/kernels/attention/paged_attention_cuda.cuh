@@ -23,8 +23,9 @@ class PagedAttentionBlock {
   using Operands = PagedAttentionOperands;
   using Args = PagedAttentionArgs<BFloat16>;
   using Sync = SyncCta<AtomicsCuda, Operands::kSlots>;
-  using Row = AttentionRow<kDim>;
+  using Row = AttentionRow<kDim, StepRows::kInPool>;
   using State = typename Row::State;
+  static constexpr int kQuerySteps = (Row::kSteps + 1) / 2 * 2;
 
   __device__ PagedAttentionBlock(const Args& args, Sync& sync, std::byte* shared)
       : args_(args), sync_(sync), row_(shared, 1) {}
@@ -52,7 +53,7 @@ class PagedAttentionBlock {
       return true;
     }
     const bool alone = splits_.end(0, passes) >= passes;
-    SplitArrivals<Sync> arrivals(sync_, result, splits_.splits);
+    SplitArrivals<Sync> arrivals(sync_, splits_.splits);
     Ready ready(false);
     for (int t = first; t < end; ++t) {
       __syncthreads();  // the row before, or the work, may still be read
@@ -71,9 +72,9 @@ class PagedAttentionBlock {
       attend(t, ready, alone);
     }
     if (alone) {
-      arrivals.arrive_alone();
+      arrivals.arrive_alone(result);
     } else {
-      if (!arrivals.arrive(split_ > 0 ? 1 : 1 + splits_.num_idle(passes))) return true;
+      if (!arrivals.arrive(result, split_ > 0 ? 1 : 1 + splits_.num_idle(passes))) return true;
       for (int t = first; t < end; ++t) finish(t);
     }
     sync_.signal_output(Operands::kSlotOut, {tile, group_});
@@ -108,7 +109,7 @@ class PagedAttentionBlock {
   /// This split's passes of the row that is open.
   __device__ void attend(int t, const Ready& ready, bool alone) {
     State state;
-    const AttentionPartials<kDim> partials = partials_of(t);
+    const AttentionPartials<kDim, Row> partials = partials_of(t);
     if (begin_ < end_) {
       const auto step_row = [this](const BFloat16* base) {
         return [from = column_of(base), stride = stride()](std::uint32_t to, int row, int unit) {
@@ -118,21 +119,27 @@ class PagedAttentionBlock {
       const auto step_key = step_row(args_.k_step.get(ready));
       const auto step_value = step_row(args_.v_step.get(ready));
       row_.complete(begin_, step_key, step_value);
-      std::uint32_t q[Row::kSteps][2];
+      std::uint32_t q[kQuerySteps][2];
       load_query(args_.q.get(ready) + query_offset(t), q);
-      row_.run({begin_, end_}, q, args_.scale * kLog2E, step_key, step_value,
-               [&](int segment, const State& part) {
-                 if (split_ == 0) {
-                   merge(state, part);
+      const auto query = [&](int step, std::uint32_t(&two)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) two[i] = q[step + i / 2][i % 2];
+      };
+      row_.run({begin_, end_}, query, args_.scale * kLog2E, step_key, step_value,
+               [&](int pass, const State& part) {
+                 if (split_ != 0) {
+                   partials.store(row_, AttentionSegments::index(pass), part);
+                 } else if (pass == 0) {
+                   state = part;
                  } else {
-                   partials.store(row_, segment, part);
+                   merge(state, part);
                  }
                });
       if (split_ == 0 && !alone) partials.store(row_, 0, state);
     }
     if (!alone) return;
     BFloat16* const to = args_.out.get() + query_offset(t);
-    passes_ == 0 ? store_zeros<kDim>(heads(), to) : store_result(row_, heads(), state, to);
+    passes_ == 0 ? store_zeros<kDim>(heads(), to) : store_result<kDim>(row_, heads(), state, to);
   }
 
   /// Merges what the splits left of row t.
@@ -146,17 +153,19 @@ class PagedAttentionBlock {
     const int merged = splits_.end(0, passes);
     const int end = AttentionSegments::count(passes);
     const int first = merged < passes ? AttentionSegments::index(merged) : end;
-    store_result(row_, heads(), partials_of(t).merged(row_, first, end), to);
+    store_result<kDim>(row_, heads(), partials_of(t).merged(row_, first, end), to);
   }
 
   /// The row's heads as the tensor cores take them, zeros for those that do not exist.
-  __device__ void load_query(const BFloat16* from, std::uint32_t (&q)[Row::kSteps][2]) const {
+  __device__ void load_query(const BFloat16* from, std::uint32_t (&q)[kQuerySteps][2]) const {
     const auto* words = reinterpret_cast<const std::uint32_t*>(from + row_.head() * kDim);
 #pragma unroll
-    for (int step = 0; step < Row::kSteps; ++step) {
+    for (int step = 0; step < kQuerySteps; ++step) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        q[step][half] = row_.head() < heads() ? words[step * 8 + half * 4 + row_.lane() % 4] : 0U;
+        q[step][half] = row_.head() < heads() && step < Row::kSteps
+                            ? words[step * 8 + half * 4 + row_.lane() % 4]
+                            : 0U;
       }
     }
   }
@@ -164,7 +173,7 @@ class PagedAttentionBlock {
   __device__ std::int64_t query_offset(int t) const {
     return (std::int64_t{t} * args_.groups + group_) * heads() * kDim;
   }
-  __device__ AttentionPartials<kDim> partials_of(int t) const {
+  __device__ AttentionPartials<kDim, Row> partials_of(int t) const {
     return {args_.partials + (std::int64_t{t} * args_.groups + group_) * args_.segments *
                                  attention_partial_floats(heads(), kDim),
             heads()};

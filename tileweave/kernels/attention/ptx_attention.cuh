@@ -38,6 +38,11 @@ __device__ __forceinline__ void wait_all_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/// From here on the compiler knows nothing of the value: it is computed before, and kept.
+__device__ __forceinline__ void keep(std::int64_t& value) {
+  asm volatile("" : "+l"(value));
+}
+
 /// Four 8x8 bf16 matrices; lane l supplies the address of one 16-byte row.
 __device__ __forceinline__ void load_matrices(std::uint32_t (&fragment)[4],
                                               std::uint32_t shared_address) {
@@ -55,6 +60,15 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&fragmen
                : "memory");
 }
 
+/// acc (16x8, f32) += a (16x16) b (16x8).
+__device__ __forceinline__ void mma(float (&acc)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                    std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
 /// acc (16x8, f32) += a (16x16) b (16x8) where rows 8 to 15 of a are zero: `a_low` holds columns
 /// 0 to 7 of its rows 0 to 7, `a_high` columns 8 to 15. acc[2] and acc[3] stay zero.
 __device__ __forceinline__ void mma_eight_rows(float (&acc)[4], std::uint32_t a_low,
