@@ -75,11 +75,14 @@ TEST(DecodeAttentionCuda, WithoutTurningGivesTheBitsOfPagedAttention) {
     const std::vector<std::uint16_t> expected = bits_of(run_paged(*device, step, {}));
     const DecodeStep d(step, Turn::kNone);
     for (const std::int64_t splits : {0, 1, 7}) {
-      DecodeRuns runs(*device, d, {.num_splits = splits});
-      EXPECT_EQ(bits_of(runs.run()), expected)
-          << "length " << length << ", " << splits << " splits, first run";
-      EXPECT_EQ(bits_of(runs.run()), expected)
-          << "length " << length << ", " << splits << " splits, second run";
+      for (const std::int64_t buffers : {1, 2}) {
+        DecodeRuns runs(*device, d, {.num_splits = splits, .buffers = buffers});
+        for (int run = 1; run <= 2; ++run) {
+          EXPECT_EQ(bits_of(runs.run()), expected)
+              << "length " << length << ", " << splits << " splits, " << buffers << " buffers, run "
+              << run;
+        }
+      }
     }
   }
 }
@@ -94,6 +97,8 @@ TEST(DecodeAttentionCuda, BitsOfARowAreTheSameAloneAndInABatch) {
   const std::vector<std::uint16_t> out = bits_of(together.run());
   DecodeRuns few_blocks(*device, batch, {.num_splits = 4, .num_blocks = 7});
   EXPECT_EQ(bits_of(few_blocks.run()), out);
+  DecodeRuns one_buffer(*device, batch, {.num_splits = 4, .buffers = 1, .num_blocks = 7});
+  EXPECT_EQ(bits_of(one_buffer.run()), out);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     const DecodeStep alone(rounded({heads, 16, {sequences[i]}}), Turn::kNormAndRope, 0.5F);
     DecodeRuns one(*device, alone, {});
@@ -167,13 +172,15 @@ TEST(DecodeAttentionCuda, AReplayedGraphFollowsGrowingSequences) {
 
 /// qkv = x W, attention, y = attention V: bits of y.
 std::vector<float> run_between_gemms(Device& device, const RunOptions& run, std::int64_t splits,
-                                     const Coord& qkv_tiles, const Coord& out_tiles) {
+                                     const Coord& qkv_tiles, const Coord& out_tiles,
+                                     EdgeKind edge = EdgeKind::kTile) {
   const AttentionHeads heads{8, 2, 64};
   const AttentionStep s = rounded({heads, 16, {{1, 500, 1}, {2, 3, 1}, {3, 130, 1}}, 1});
   const std::int64_t hidden = 96, all = s.q_width() + 2 * s.kv_width();
   GpuPool k(device, s.k_pool), v(device, s.v_pool);
   const Shape pool{s.pool_rows, s.kv_width()}, step{s.rows, s.kv_width()};
-  Plan plan({.num_streams = 3, .edge = {.start = StartRule::kWaitAll}});
+  Plan plan({.num_streams = edge == EdgeKind::kTile ? 3 : 1,
+             .edge = {.kind = edge, .start = StartRule::kWaitAll}});
   const TensorId x = add_tensor(plan, "x", {s.rows, hidden}, DType::kBF16);
   const TensorId w = add_tensor(plan, "w", {hidden, all}, DType::kBF16);
   const TensorId w_out = add_tensor(plan, "w_out", {s.q_width(), hidden}, DType::kBF16);
@@ -239,6 +246,20 @@ TEST(DecodeAttentionCuda, BetweenGemmsGivesTheSameBitsForEveryTilingModeAndSubmi
                     expected);
         }
       }
+    }
+  }
+}
+
+TEST(DecodeAttentionCuda, LaunchedEarlyGivesTheSameBits) {
+  const auto device = open();
+  const std::vector<float> expected =
+      run_between_gemms(*device, {.mode = Mode::kSerial}, 1, {}, {});
+  for (const Submit submit : {Submit::kEager, Submit::kGraph}) {
+    for (const std::int64_t splits : {0, 1, 4}) {
+      EXPECT_EQ(
+          run_between_gemms(*device, {.submit = submit}, splits, {}, {}, EdgeKind::kProgrammatic),
+          expected)
+          << (submit == Submit::kEager ? "eager, " : "graph, ") << splits << " splits";
     }
   }
 }
