@@ -7,9 +7,9 @@ namespace tileweave {
 namespace {
 
 /// ||a - b||_2 / ||b||_2 of a row of logits, against fp32 arithmetic on weights rounded to bf16.
-/// Operands are rounded to bf16 on the way. transformers itself, run in bf16 on these models, is off
-/// by up to 0.056 in a row (llama_plain, llama_tied; 5.17): random weights of so few columns hardly
-/// average anything out. We round less often.
+/// Operands are rounded to bf16 on the way. transformers itself, run in bf16 on these models, is
+/// off by up to 0.056 in a row (llama_plain, llama_tied; 5.17): random weights of so few columns
+/// hardly average anything out. We round less often.
 constexpr double kTolerance = 0.04;
 
 TEST(GpuGolden, PrefillAndDecodeGiveTheLogitsOfTransformers) {

@@ -17,8 +17,8 @@ std::string library_of(Function* function) {
 }
 
 TEST(PosixRegexTest, NamesAreNotOnigurumas) {
-  for (const std::string& library : {library_of(regcomp), library_of(regexec),
-                                     library_of(regerror), library_of(regfree)}) {
+  for (const std::string& library :
+       {library_of(regcomp), library_of(regexec), library_of(regerror), library_of(regfree)}) {
     EXPECT_NE(library, "");
     EXPECT_EQ(library.find("onig"), std::string::npos) << library;
   }
