@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/random_fill.cuh"
 #include "bench/runtime/weight_stream.h"
 #include "tileweave/core/atomic_file.h"
 #include "tileweave/core/dtype.h"
