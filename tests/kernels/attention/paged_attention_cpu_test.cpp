@@ -163,7 +163,7 @@ class Chain {
 
 std::unique_ptr<Device> open(const CpuOptions& options) {
   auto device = open_cpu_device(options);
-  add_attention(*device);
+  add_attention_cpu(device->kernels());
   add_copy_cpu(device->kernels());
   return device;
 }

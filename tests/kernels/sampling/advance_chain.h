@@ -68,7 +68,9 @@ class SharedArray {
 
 /// One row that runs out of pages, one whose last page is missing, one at a page's end, one at its
 /// begin, one of padding.
-inline void expect_advances(Device& device, const RunOptions& options) {
+/// `make(args)`: make_advance of the device.
+template <class Make>
+void expect_advances(Device& device, const Make& make, const RunOptions& options) {
   constexpr std::int64_t kRows = 5, kCols = 37;
   constexpr std::int32_t kPageSize = 4, kMaxPages = 3, kRing = 4, kSteps = 6, kHistory = 3;
   const std::vector<std::int32_t> pages = {7, 2, 5, 0, 9, 4, 1, 8, 3, 6, 10, -1, 0, 0, 0};
@@ -104,23 +106,23 @@ inline void expect_advances(Device& device, const RunOptions& options) {
   SharedArray<std::int32_t> tokens(device, kRing * kRows);
   SharedArray<std::uint32_t> published(device, 1);
   program.set_between_runs(
-      make_advance(device, {.rows = kRows,
-                            .next = static_cast<const std::int32_t*>(program.address(next)),
-                            .ids = ids.data(),
-                            .positions = positions.data(),
-                            .past = past.data(),
-                            .slots = slots.data(),
-                            .page_table = table.data(),
-                            .max_pages = kMaxPages,
-                            .page_size = kPageSize,
-                            .draw_positions = draws.data(),
-                            .history = seen.data(),
-                            .history_length = num_seen.data(),
-                            .max_history = kHistory,
-                            .tokens = tokens.values().data(),
-                            .step = step.data(),
-                            .published = published.values().data(),
-                            .ring_length = kRing}));
+      make(AdvanceArgs{.rows = kRows,
+                       .next = static_cast<const std::int32_t*>(program.address(next)),
+                       .ids = ids.data(),
+                       .positions = positions.data(),
+                       .past = past.data(),
+                       .slots = slots.data(),
+                       .page_table = table.data(),
+                       .max_pages = kMaxPages,
+                       .page_size = kPageSize,
+                       .draw_positions = draws.data(),
+                       .history = seen.data(),
+                       .history_length = num_seen.data(),
+                       .max_history = kHistory,
+                       .tokens = tokens.values().data(),
+                       .step = step.data(),
+                       .published = published.values().data(),
+                       .ring_length = kRing}));
 
   std::vector<std::int32_t> drawn;
   for (std::int64_t r = 0; r < kRows; ++r) {
@@ -155,12 +157,13 @@ inline void expect_advances(Device& device, const RunOptions& options) {
   }
 }
 
-inline void expect_advances_in_every_mode(Device& device) {
+template <class Make>
+void expect_advances_in_every_mode(Device& device, const Make& make) {
   for (const Mode mode : {Mode::kSerial, Mode::kOverlap}) {
     for (const Submit submit : {Submit::kEager, Submit::kGraph}) {
       SCOPED_TRACE(std::string(mode == Mode::kSerial ? "serial" : "overlap") +
                    (submit == Submit::kEager ? ", eager" : ", graph"));
-      expect_advances(device, {.mode = mode, .submit = submit});
+      expect_advances(device, make, {.mode = mode, .submit = submit});
     }
   }
 }

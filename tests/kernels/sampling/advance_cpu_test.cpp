@@ -6,12 +6,11 @@ namespace {
 
 TEST(AdvanceCpu, AChainOfRunsDecodesWithoutTheHost) {
   const auto device = open_cpu_device({.num_sms = 2});
-  add_sampling(*device);
-  expect_advances_in_every_mode(*device);
+  add_sampling_cpu(device->kernels());
+  expect_advances_in_every_mode(*device, make_advance_cpu);
 }
 
 TEST(AdvanceCpu, RefusesWhatIsMissing) {
-  const auto device = open_cpu_device({.num_sms = 1});
   std::int32_t word = 0;
   std::uint32_t count = 0;
   const AdvanceArgs good{.rows = 1,
@@ -26,11 +25,11 @@ TEST(AdvanceCpu, RefusesWhatIsMissing) {
                          .tokens = &word,
                          .step = &count,
                          .ring_length = 1};
-  EXPECT_NO_THROW(make_advance(*device, good));
+  EXPECT_NO_THROW(make_advance_cpu(good));
   const auto refused = [&](auto change) {
     AdvanceArgs bad = good;
     change(bad);
-    EXPECT_THROW(make_advance(*device, bad), Error);
+    EXPECT_THROW(make_advance_cpu(bad), Error);
   };
   refused([](AdvanceArgs& a) { a.next = nullptr; });
   refused([](AdvanceArgs& a) { a.tokens = nullptr; });

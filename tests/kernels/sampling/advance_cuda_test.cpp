@@ -7,7 +7,8 @@ namespace {
 TEST(AdvanceCuda, AChainOfRunsDecodesWithoutTheHost) {
   const auto device = open_cuda_device();
   add_sampling(*device);
-  expect_advances_in_every_mode(*device);
+  expect_advances_in_every_mode(
+      *device, [&](const AdvanceArgs& args) { return make_advance(*device, args); });
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ Ids run_chain(Device& device, const ChainCase& c, const RunOptions& options) {
 
 std::unique_ptr<Device> open(const CpuOptions& options) {
   auto device = open_cpu_device(options);
-  add_sampling(*device);
+  add_sampling_cpu(device->kernels());
   add_copy_cpu(device->kernels());
   return device;
 }

@@ -6,6 +6,7 @@
 namespace tileweave {
 
 std::function<void(NativeStream)> make_advance_cpu(const AdvanceArgs& args) {
+  check_advance_args(args);
   return [args](NativeStream /*stream*/) {
     const std::uint32_t step = *args.step;
     for (std::int64_t row = 0; row < args.rows; ++row) advance_row(args, step, row);

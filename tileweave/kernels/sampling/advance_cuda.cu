@@ -8,6 +8,7 @@
 namespace tileweave {
 
 std::function<void(NativeStream)> make_advance_cuda(Device& device, const AdvanceArgs& args) {
+  check_advance_args(args);
   const auto* const gpu = dynamic_cast<const CudaDevice*>(&device);
   require(gpu != nullptr, "make an advance", "a GPU", "device `" + device.name() + "`");
   const int index = gpu->index();
