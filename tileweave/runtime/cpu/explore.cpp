@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
+
+#include "tileweave/core/target.h"
 
 namespace tileweave::cpu {
 
@@ -44,7 +47,12 @@ ExploreEngine::ExploreEngine(const CpuOptions& options, const DeviceLimits& limi
     : SerialEngine(options, limits),
       policy_(ExplorePolicy::of_seed(options.seed)),
       delay_probability_(options.delay_probability),
-      random_(options.seed) {}
+      random_(options.seed) {
+  // ThreadSanitizer takes fibers for threads, and the standard library counts the owners of a
+  // shared_ptr without atomics while a process has had one thread only: lanes that copy a tile set
+  // would seem to race. After a second thread it counts with atomics.
+  if constexpr (TW_TSAN) std::thread([] {}).join();
+}
 
 ExploreEngine::~ExploreEngine() {
   abandon();
