@@ -45,14 +45,17 @@ void packed_linear(StepBuilder& b, const LinearSpec& spec) {
                             .wait_k = knobs.wait_k,
                             .shared_padding = knobs.shared_padding,
                             .edge = knobs.edge};
-  if (knobs.window > 0) options.window = knobs.window;
   options = skinny_gemm_cut(
       b.tensors()[spec.x].spec.shape[0], weight.shape[0], weight.shape[1], b.context().num_sms,
       options, static_cast<std::int32_t>(std::max<std::int64_t>(1, knobs.blocks_per_sm)),
       spec.norm != kNoTensor);
   if (knobs.strips_per_work > 0) options.strips_per_work = knobs.strips_per_work;
   if (knobs.split_k > 0) options.split_k = knobs.split_k;
-  if (knobs.stages > 0) options.stages = knobs.stages;
+  if (knobs.stages > 0) {
+    options.stages = knobs.stages;
+    options.window = SkinnyGemmOptions{}.window;  // the cut's was for its own ring
+  }
+  if (knobs.window > 0) options.window = knobs.window;
   b.plan().add(skinny_gemm(b.tensors(), options,
                            {.x = spec.x,
                             .w = b.weight(weight, spec.name),
