@@ -4,8 +4,6 @@
 // alternate, medians.
 //
 //   chain_bench [--repeat R] [--json FILE]
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/arms.h"
 #include "bench/random_fill.cuh"
 #include "bench/runtime/weight_stream.h"
 #include "tileweave/core/atomic_file.h"
@@ -31,7 +30,7 @@ struct Arm {
   std::string name;
   std::unique_ptr<Program> program;
   TensorId output = kNoTensor;
-  std::vector<float> ms;
+  std::vector<double> ms;
   bool computes = true;
 };
 
@@ -181,28 +180,6 @@ double first_product_error(Device& device, const Weights& weights, const Case& c
   return std::sqrt(error / norm);
 }
 
-void check_cuda(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw Error(what, "success", cudaGetErrorString(error));
-}
-
-float time_ms(Program& program, cudaStream_t stream, cudaEvent_t begin, cudaEvent_t end) {
-  check_cuda(cudaEventRecord(begin, stream), "record event");
-  program.wait_for(stream);
-  program.run();
-  program.block(stream);
-  check_cuda(cudaEventRecord(end, stream), "record event");
-  check_cuda(cudaStreamSynchronize(stream), "synchronise");
-  program.synchronize();
-  float ms = 0;
-  check_cuda(cudaEventElapsedTime(&ms, begin, end), "elapsed time");
-  return ms;
-}
-
-float median(std::vector<float> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 /// The least of each arm over the configurations of one size, and starts anew.
 void print_best(std::map<std::string, double>& best) {
   std::printf("  best of each:");
@@ -230,16 +207,11 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json,
   arms.push_back(chain_arm(device, weights, c, "tile launch_completion, 4 streams", tile_lc, 4));
   arms.push_back(persistent_arm(device, weights, c));
 
-  cudaStream_t stream = nullptr;
-  cudaEvent_t begin = nullptr;
-  cudaEvent_t end = nullptr;
-  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create stream");
-  check_cuda(cudaEventCreate(&begin), "create event");
-  check_cuda(cudaEventCreate(&end), "create event");
+  RunTimer timer;
   for (int r = -2; r < repeat; ++r) {
     for (Arm& arm : arms) {
-      const float ms = time_ms(*arm.program, stream, begin, end);
-      if (r >= 0) arm.ms.push_back(ms);
+      const double seconds = timer.seconds(*arm.program, [&] { arm.program->run(); });
+      if (r >= 0) arm.ms.push_back(seconds * 1e3);
     }
   }
   std::vector<BFloat16> expected;
@@ -265,9 +237,9 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json,
       "%.1f MB a node, ring of %d, window %d, %d blocks, chain of %d; results: %s; first product "
       "off by %.1e\n",
       mb, c.shape.stages, c.shape.window, c.shape.blocks, c.length, verdict.c_str(), error);
-  const double serial_us = median(arms[1].ms) * 1e3 / c.length;
+  const double serial_us = bench::median(arms[1].ms) * 1e3 / c.length;
   for (Arm& arm : arms) {
-    const double us = median(arm.ms) * 1e3 / c.length;
+    const double us = bench::median(arm.ms) * 1e3 / c.length;
     const std::string kind = arm.name.substr(0, arm.name.find(' '));  // of tile arms: "tile"
     const auto [least, is_first] = best.try_emplace(kind, us);
     if (!is_first) least->second = std::min(least->second, us);
@@ -280,9 +252,6 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json,
             "\", \"us_per_node\": " + std::to_string(us) +
             ", \"repeat\": " + std::to_string(arm.ms.size()) + "}";
   }
-  check_cuda(cudaEventDestroy(begin), "destroy event");
-  check_cuda(cudaEventDestroy(end), "destroy event");
-  check_cuda(cudaStreamDestroy(stream), "destroy stream");
   if (verdict != "same bits" || !(error < 1e-2))
     throw Error("chain_bench", "right results", verdict);
 }

@@ -18,11 +18,14 @@
 #include <string>
 #include <vector>
 
+#include "bench/arms.h"
+#include "bench/bare_read.cuh"
 #include "bench/random_fill.cuh"
 #include "tileweave/core/atomic_file.h"
 #include "tileweave/core/error.h"
 #include "tileweave/kernels/attention/decode_attention.h"
 #include "tileweave/kernels/attention/paged_attention.h"
+#include "tileweave/models/device_memory.h"
 #include "tileweave/runtime/program.h"
 #include "tileweave/sync/access.h"
 #include "tileweave/sync/atomics_cuda.cuh"
@@ -31,30 +34,11 @@
 namespace {
 
 using namespace tileweave;  // NOLINT: a program of its own
+using bench::Arm;
+using bench::median;
+using bench::time_in_turn;
 
 constexpr int kPageSize = 16;
-
-struct BareArgs {
-  const uint4* from;
-  std::int64_t vectors;
-  std::uint32_t* to;
-};
-
-/// 16-byte loads, eight in flight per thread; keeps the compiler from dropping them.
-__global__ void __launch_bounds__(512) bare_read(const __grid_constant__ BareArgs args) {
-  std::uint32_t seen = 0;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; i + 7 * step < args.vectors; i += 8 * step) {
-    uint4 v[8];
-#pragma unroll
-    for (int u = 0; u < 8; ++u) v[u] = __ldcs(args.from + i + u * step);
-#pragma unroll
-    for (int u = 0; u < 8; ++u) seen ^= v[u].x ^ v[u].y ^ v[u].z ^ v[u].w;
-  }
-  for (; i < args.vectors; i += step) seen ^= __ldcs(args.from + i).x;
-  if (seen == 0x12345678U) *args.to = seen;
-}
 
 constexpr int kNextThreads = 512;
 constexpr int kNextLoads = 4;  // of four columns each, per thread
@@ -120,37 +104,17 @@ struct Case {
   std::int64_t bytes() const { return rows * (context - 1) * kv_columns() * 2 * 2; }
 };
 
-struct Arm {
-  std::string name;
-  std::unique_ptr<Program> program;
-  std::vector<float> us = {};  // per node
-};
-
-class Memory {
- public:
-  Memory(Device& device, std::int64_t bytes)
-      : device_(device), at_(device.allocate(static_cast<std::size_t>(bytes))) {}
-  ~Memory() { device_.release(at_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  std::byte* at() const { return static_cast<std::byte*>(at_); }
-
-  template <class T>
-  void write(const std::vector<T>& values) {
-    device_.upload(at_, values.data(), values.size() * sizeof(T));
-  }
-
- private:
-  Device& device_;
-  void* at_;
-};
-
 struct Bench {
   Device& device;
   Case c;
   int length;
-  Memory pools;  // of node i: keys, then values
-  Memory qkv, norm, inv_freq, positions, slots, sequences, pages;
+  DeviceMemory pools;  // of node i: keys, then values
+  DeviceMemory qkv, norm, inv_freq, positions, slots, sequences, pages;
+
+  template <class T>
+  void write(const DeviceMemory& to, const std::vector<T>& values) const {
+    device.upload(to.at(), values.data(), values.size() * sizeof(T));
+  }
 
   Bench(Device& d, const Case& which, int nodes)
       : device(d),
@@ -169,16 +133,16 @@ struct Bench {
     std::mt19937 random(13);
     std::vector<float> x(static_cast<std::size_t>(c.rows * c.columns()));
     for (float& value : x) value = std::uniform_real_distribution<float>(-1.7F, 1.7F)(random);
-    qkv.write(x);
+    write(qkv, x);
     std::vector<float> frequencies;
     for (std::int64_t i = 0; i < c.head_dim / 2; ++i) {
       frequencies.push_back(1.0F / static_cast<float>(1 + 3 * i));
     }
-    inv_freq.write(frequencies);
+    write(inv_freq, frequencies);
     std::vector<std::int32_t> table(static_cast<std::size_t>(c.rows * c.max_pages()));
     std::iota(table.begin(), table.end(), 0);
     std::shuffle(table.begin(), table.end(), random);
-    pages.write(table);
+    write(pages, table);
     std::vector<std::int32_t> at, slot, sequence;
     for (std::int64_t t = 0; t < c.rows; ++t) {
       const std::int64_t own = c.context - 1;
@@ -187,9 +151,9 @@ struct Bench {
       slot.push_back(table[page] * kPageSize + static_cast<std::int32_t>(own % kPageSize));
       sequence.push_back(static_cast<std::int32_t>(t));
     }
-    positions.write(at);
-    slots.write(slot);
-    sequences.write(sequence);
+    write(positions, at);
+    write(slots, slot);
+    write(sequences, sequence);
   }
 
   TensorId fixed(Plan& plan, const std::string& name, const Shape& shape, DType dtype, void* at,
@@ -231,7 +195,7 @@ struct Bench {
 
   DecodeAttentionTensors constants(Plan& plan) const {
     DecodeAttentionTensors at;
-    const auto numbers = [&](const char* name, const Memory& memory) {
+    const auto numbers = [&](const char* name, const DeviceMemory& memory) {
       return fixed(plan, name, {c.rows}, DType::kI32, memory.at());
     };
     at.positions = numbers("positions", positions);
@@ -322,18 +286,8 @@ struct Bench {
     for (int i = 0; i < length; ++i) {
       const TensorId from = fixed(plan, "pool" + std::to_string(i), {c.bytes()}, DType::kU8,
                                   pools.at() + 2 * c.pool_bytes() * i);
-      NodeSpec node;
-      node.name = "read " + std::to_string(i);
-      node.kernel = "bench.bare_read_keys";
-      node.num_works = blocks;
-      node.resources = {.threads = 512, .registers_per_thread = 64};
-      node.operands = {{.tensor = from, .when = ReadTime::kPrologue}};
-      node.make_args = [bytes = c.bytes(), to = norm.at()](const Addresses& at) {
-        return to_bytes(BareArgs{.from = static_cast<const uint4*>(at.operands[0]),
-                                 .vectors = bytes / 16,
-                                 .to = reinterpret_cast<std::uint32_t*>(to)});
-      };
-      plan.add(std::move(node));
+      plan.add(
+          bench::bare_read_node("read " + std::to_string(i), from, c.bytes(), blocks, norm.at()));
     }
     return {.name = "bare read, " + std::to_string(blocks) + " blocks",
             .program = std::make_unique<Program>(device, std::move(plan))};
@@ -344,59 +298,23 @@ void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw Error(what, "success", cudaGetErrorString(error));
 }
 
-class Clock {
+/// More than the L2 holds: written over before a run, nothing of the run is there.
+class ColdL2 {
  public:
-  Clock() {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create stream");
-    check(cudaEventCreate(&begin_), "create event");
-    check(cudaEventCreate(&end_), "create event");
-    check(cudaMalloc(&cold_, kCold), "allocate");
-  }
-  ~Clock() {
-    cudaFree(cold_);
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-    cudaStreamDestroy(stream_);
-  }
-  Clock(const Clock&) = delete;
-  Clock& operator=(const Clock&) = delete;
+  ColdL2() { check(cudaMalloc(&memory_, kBytes), "allocate"); }
+  ~ColdL2() { cudaFree(memory_); }
+  ColdL2(const ColdL2&) = delete;
+  ColdL2& operator=(const ColdL2&) = delete;
 
-  /// Of one run, with nothing of it in L2.
-  float us(Program& program) {
-    check(cudaMemsetAsync(cold_, 0, kCold, stream_), "fill L2");
-    check(cudaEventRecord(begin_, stream_), "record event");
-    program.wait_for(stream_);
-    program.run();
-    program.block(stream_);
-    check(cudaEventRecord(end_, stream_), "record event");
-    check(cudaStreamSynchronize(stream_), "synchronise");
-    program.synchronize();
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin_, end_), "elapsed time");
-    return ms * 1e3F;
-  }
-
-  /// Arms by turns.
-  void run(std::vector<Arm>& arms, int length, int repeat) {
-    for (int r = -2; r < repeat; ++r) {
-      for (Arm& arm : arms) {
-        const float one = us(*arm.program) / static_cast<float>(length);
-        if (r >= 0) arm.us.push_back(one);
-      }
-    }
+  void operator()() const {
+    check(cudaMemset(memory_, 0, kBytes), "fill L2");
+    check(cudaDeviceSynchronize(), "fill L2");
   }
 
  private:
-  static constexpr std::size_t kCold = std::size_t{256} << 20;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  void* cold_ = nullptr;
+  static constexpr std::size_t kBytes = std::size_t{256} << 20;
+  void* memory_ = nullptr;
 };
-
-double median(std::vector<float> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 struct Report {
   std::string json;
@@ -421,7 +339,7 @@ std::string arm_name(EdgeKind edge, const DecodeAttentionOptions& o) {
 
 constexpr EdgeKind kEdges[] = {EdgeKind::kFull, EdgeKind::kProgrammatic};
 
-void run_chain(Device& device, Clock& clock, const Case& c, int repeat, Report& report) {
+void run_chain(Device& device, const ColdL2& cold, const Case& c, int repeat, Report& report) {
   const Bench bench(device, c, 64);
   std::vector<Arm> arms;
   std::vector<std::size_t> beside;  // per arm, the one to subtract
@@ -440,7 +358,7 @@ void run_chain(Device& device, Clock& clock, const Case& c, int repeat, Report& 
       }
     }
   }
-  clock.run(arms, bench.length, repeat);
+  time_in_turn(arms, bench.length, repeat, cold);
   std::printf("%s, chain of %d, %lld rows, %lld keys\n", c.name.c_str(), bench.length,
               static_cast<long long>(c.rows), static_cast<long long>(c.context));
   for (std::size_t i = 0; i < arms.size(); ++i) {
@@ -452,7 +370,7 @@ void run_chain(Device& device, Clock& clock, const Case& c, int repeat, Report& 
   }
 }
 
-void run_alone(Device& device, Clock& clock, const Case& c, int repeat, Report& report) {
+void run_alone(Device& device, const ColdL2& cold, const Case& c, int repeat, Report& report) {
   const auto fit = (std::int64_t{3} << 30) / c.bytes();
   const Bench bench(device, c, static_cast<int>(std::clamp<std::int64_t>(fit, 8, 32)));
   std::vector<Arm> arms;
@@ -467,7 +385,7 @@ void run_alone(Device& device, Clock& clock, const Case& c, int repeat, Report& 
       }
     }
   }
-  clock.run(arms, bench.length, repeat);
+  time_in_turn(arms, bench.length, repeat, cold);
   double bare = 1e30;
   for (std::size_t i = 0; i < num_bare; ++i) bare = std::min(bare, median(arms[i].us));
   const double mb = static_cast<double>(c.bytes()) * 1e-6;
@@ -491,8 +409,7 @@ int run(int argc, char** argv) {
   }
   const std::unique_ptr<Device> device = open_cuda_device();
   add_attention(*device);
-  device->kernels().add(
-      {.name = "bench.bare_read_keys", .cuda_function = reinterpret_cast<const void*>(&bare_read)});
+  bench::add_bare_read(device->kernels());
   device->kernels().add({.name = "bench.next_qkv",
                          .num_sync_slots = 2,
                          .cuda_function = reinterpret_cast<const void*>(&next_qkv)});
@@ -518,12 +435,12 @@ int run(int argc, char** argv) {
                                      .norm = true,
                                      .rows = 1,
                                      .context = 1}};
-  Clock clock;
+  const ColdL2 cold;
   Report report;
   for (Case c : models) {
     for (const std::int64_t context : {128, 192, 1024}) {
       c.context = context;
-      run_chain(*device, clock, c, repeat, report);
+      run_chain(*device, cold, c, repeat, report);
     }
   }
   Case many = models.back();
@@ -531,7 +448,7 @@ int run(int argc, char** argv) {
        {std::pair<std::int64_t, std::int64_t>{16, 1024}, {1, 32768}}) {
     many.rows = rows;
     many.context = context;
-    run_alone(*device, clock, many, repeat, report);
+    run_alone(*device, cold, many, repeat, report);
   }
   if (!json_file.empty()) write_file_atomically(json_file, "[\n  " + report.json + "\n]\n");
   return 0;

@@ -2,8 +2,6 @@
 // bytes, in one run. Every node has weights of its own, so that they are cold; arms alternate.
 //
 //   skinny_gemm_bench [--repeat R] [--rows LIST] [--json FILE]
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,37 +12,21 @@
 #include <string>
 #include <vector>
 
+#include "bench/arms.h"
+#include "bench/bare_read.cuh"
 #include "bench/random_fill.cuh"
 #include "tileweave/core/atomic_file.h"
 #include "tileweave/core/error.h"
 #include "tileweave/kernels/gemm/skinny_gemm.h"
+#include "tileweave/models/device_memory.h"
 #include "tileweave/runtime/program.h"
 
 namespace {
 
 using namespace tileweave;  // NOLINT: a program of its own
-
-struct BareArgs {
-  const uint4* from;
-  std::int64_t vectors;
-  std::uint32_t* to;
-};
-
-/// 16-byte loads, eight in flight per thread; keeps the compiler from dropping them.
-__global__ void __launch_bounds__(512) bare_read(const __grid_constant__ BareArgs args) {
-  std::uint32_t seen = 0;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; i + 7 * step < args.vectors; i += 8 * step) {
-    uint4 v[8];
-#pragma unroll
-    for (int u = 0; u < 8; ++u) v[u] = __ldcs(args.from + i + u * step);
-#pragma unroll
-    for (int u = 0; u < 8; ++u) seen ^= v[u].x ^ v[u].y ^ v[u].z ^ v[u].w;
-  }
-  for (; i < args.vectors; i += step) seen ^= __ldcs(args.from + i).x;
-  if (seen == 0x12345678U) *args.to = seen;
-}
+using bench::Arm;
+using bench::median;
+using bench::time_in_turn;
 
 struct Case {
   std::string name;
@@ -53,32 +35,13 @@ struct Case {
   bool chain = false;  // square: each product takes the one before
 };
 
-struct Arm {
-  std::string name;
-  std::unique_ptr<Program> program;
-  std::vector<float> us = {};  // per node
-};
-
-class Memory {
- public:
-  Memory(Device& device, std::size_t bytes) : device_(device), at_(device.allocate(bytes)) {}
-  ~Memory() { device_.release(at_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  std::byte* at() const { return static_cast<std::byte*>(at_); }
-
- private:
-  Device& device_;
-  void* at_;
-};
-
 struct Bench {
   Device& device;
   Case c;
   std::int64_t m;
   int length;
   PackedLayout layout;
-  Memory weights, x, norm, residual;
+  DeviceMemory weights, x, norm, residual;
 
   Bench(Device& d, const Case& which, std::int64_t rows, std::int64_t most_bytes)
       : device(d),
@@ -145,45 +108,13 @@ struct Bench {
     for (int i = 0; i < length; ++i) {
       const TensorId w = constant(plan, "w" + std::to_string(i), {layout.bytes()}, DType::kU8,
                                   weights.at() + i * layout.bytes());
-      NodeSpec node;
-      node.name = "read " + std::to_string(i);
-      node.kernel = "bench.bare_read_loads";
-      node.num_works = blocks;
-      node.resources = {.threads = 512, .registers_per_thread = 64};
-      node.operands = {{.tensor = w, .when = ReadTime::kPrologue}};
-      node.make_args = [bytes = layout.bytes(), to = norm.at()](const Addresses& at) {
-        return to_bytes(BareArgs{.from = static_cast<const uint4*>(at.operands[0]),
-                                 .vectors = bytes / 16,
-                                 .to = reinterpret_cast<std::uint32_t*>(to)});
-      };
-      plan.add(std::move(node));
+      plan.add(
+          bench::bare_read_node("read " + std::to_string(i), w, layout.bytes(), blocks, norm.at()));
     }
     return {.name = "bare read, " + std::to_string(blocks) + " blocks",
             .program = std::make_unique<Program>(device, std::move(plan))};
   }
 };
-
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw Error(what, "success", cudaGetErrorString(error));
-}
-
-float time_us(Program& program, cudaStream_t stream, cudaEvent_t begin, cudaEvent_t end) {
-  check(cudaEventRecord(begin, stream), "record event");
-  program.wait_for(stream);
-  program.run();
-  program.block(stream);
-  check(cudaEventRecord(end, stream), "record event");
-  check(cudaStreamSynchronize(stream), "synchronise");
-  program.synchronize();
-  float ms = 0;
-  check(cudaEventElapsedTime(&ms, begin, end), "elapsed time");
-  return ms * 1e3F;
-}
-
-float median(std::vector<float> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 std::string edge_name(const EdgePolicy& edge) {
   return edge.kind == EdgeKind::kTile ? std::string("tile ") + name_of(edge.start)
@@ -217,20 +148,9 @@ void run_case(Device& device, const Case& c, std::int64_t m, int repeat, std::st
                                     options, edge, edge.kind == EdgeKind::kTile ? 3 : 2));
     }
   }
-  cudaStream_t stream = nullptr;
-  cudaEvent_t begin = nullptr;
-  cudaEvent_t end = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create stream");
-  check(cudaEventCreate(&begin), "create event");
-  check(cudaEventCreate(&end), "create event");
-  for (int r = -2; r < repeat; ++r) {
-    for (Arm& arm : arms) {
-      const float us = time_us(*arm.program, stream, begin, end) / static_cast<float>(bench.length);
-      if (r >= 0) arm.us.push_back(us);
-    }
-  }
+  time_in_turn(arms, bench.length, repeat, [] {});
   double bare = 1e30;
-  for (std::size_t i = 0; i < num_bare; ++i) bare = std::min<double>(bare, median(arms[i].us));
+  for (std::size_t i = 0; i < num_bare; ++i) bare = std::min(bare, median(arms[i].us));
   const double mb = static_cast<double>(bench.layout.bytes()) * 1e-6;
   std::printf("%s: %lld x %lld, %lld rows, %.1f MB, %d nodes; bare read %.2f us\n", c.name.c_str(),
               static_cast<long long>(c.n), static_cast<long long>(c.k), static_cast<long long>(m),
@@ -245,9 +165,6 @@ void run_case(Device& device, const Case& c, std::int64_t m, int repeat, std::st
             ", \"bare_us\": " + std::to_string(bare) + ", \"repeat\": " + std::to_string(repeat) +
             "}";
   }
-  check(cudaEventDestroy(begin), "destroy event");
-  check(cudaEventDestroy(end), "destroy event");
-  check(cudaStreamDestroy(stream), "destroy stream");
 }
 
 int run(int argc, char** argv) {
@@ -270,8 +187,7 @@ int run(int argc, char** argv) {
   }
   const std::unique_ptr<Device> device = open_cuda_device();
   add_skinny_gemm(*device);
-  device->kernels().add({.name = "bench.bare_read_loads",
-                         .cuda_function = reinterpret_cast<const void*>(&bare_read)});
+  bench::add_bare_read(device->kernels());
   std::printf("%s\n", device->limits().name.c_str());
   const std::vector<Case> cases = {
       {.name = "square 8 MB", .n = 2048, .k = 2048, .chain = true},
