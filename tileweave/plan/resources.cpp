@@ -58,7 +58,8 @@ DeviceLimits h200_limits() {
           .shared_bytes_per_block = 227 * 1024,
           .shared_unit = 128,
           .shared_reserved = 1024,
-          .hardware_queues = 8};
+          .hardware_queues = 8,
+          .compute_capability = 90};
 }
 
 DeviceLimits partition(DeviceLimits device, std::int32_t num_sms) {

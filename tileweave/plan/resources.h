@@ -32,9 +32,10 @@ struct DeviceLimits {
   std::int32_t sub_partitions = 1;  // an SM's warps and registers are split evenly among these
   std::int64_t shared_bytes_per_sm = 0;
   std::int64_t shared_bytes_per_block = 0;
-  std::int64_t shared_unit = 128;    // shared memory is given in multiples of this
-  std::int64_t shared_reserved = 0;  // taken by the system for every block
-  std::int32_t hardware_queues = 8;  // streams that can make progress independently
+  std::int64_t shared_unit = 128;       // shared memory is given in multiples of this
+  std::int64_t shared_reserved = 0;     // taken by the system for every block
+  std::int32_t hardware_queues = 8;     // streams that can make progress independently
+  std::int32_t compute_capability = 0;  // 90 for 9.0; 0: no GPU
 };
 
 /// H100 and H200 (sm_90), whole GPU of 132 SMs.

@@ -109,6 +109,58 @@ TEST(SkinnyGemm, CutsFitTheDeviceAndGiveEverySmItsShare) {
   }
 }
 
+TEST(SkinnyGemm, TheSmallestCutDecidesWhatFitsASmallerBlock) {
+  constexpr std::int64_t kSmall = 99 << 10;
+  const auto node = [](std::int64_t m, std::int64_t k, const SkinnyGemmOptions& options) {
+    Plan plan;
+    SkinnyGemmTensors t;
+    t.x = plan.tensor(
+        {.name = "x", .shape = {m, k}, .dtype = DType::kBF16, .kind = TensorKind::kConstant});
+    t.w = plan.tensor(
+        {.name = "w", .shape = {4096, k}, .dtype = DType::kBF16, .kind = TensorKind::kConstant});
+    t.y = plan.tensor({.name = "y", .shape = {m, 4096}, .output = true});
+    return skinny_gemm(plan.tensors(), options, t);
+  };
+  for (const SkinnyKernel kernel : {SkinnyKernel::kBulk, SkinnyKernel::kPortable}) {
+    for (const std::int64_t m : {1, 2, 5, 8, 16, 32, 64}) {
+      for (const std::int64_t k : {1, 1024, 2048, 4096, 8192, 12288, 14336}) {
+        SCOPED_TRACE(testing::Message() << m << " rows, K " << k);
+        const SkinnyGemmOptions base{.kernel = kernel, .shared_limit = kSmall};
+        const SkinnyGemmOptions cut = skinny_gemm_cut(m, 4096, k, 82, base);
+        if (skinny_gemm_least_shared(m, k, kernel, 0) <= kSmall) {
+          EXPECT_LE(node(m, k, cut).resources.shared_bytes, kSmall);
+          continue;
+        }
+        try {
+          node(m, k, cut);
+          ADD_FAILURE() << "a block that does not fit was not refused";
+        } catch (const Error& error) {
+          EXPECT_NE(std::string(error.what()).find("fewer rows"), std::string::npos)
+              << error.what();
+        }
+      }
+    }
+  }
+}
+
+TEST(SkinnyGemm, ADeviceWithLittleSharedMemoryGivesTheSameBits) {
+  DeviceLimits limits = h200_limits();
+  limits.num_sms = 3;
+  limits.shared_bytes_per_sm = 100 << 10;
+  limits.shared_bytes_per_block = 99 << 10;
+  limits.compute_capability = 86;
+  const auto run = [](Device& device) {
+    add_skinny_gemm_cpu(device.kernels());
+    SkinnyCase c{.m = 8, .n = 80, .k = 5000};
+    c.options.shared_limit = device.limits().shared_bytes_per_block;
+    c.options = skinny_gemm_cut(c.m, c.n, c.k, device.limits().num_sms, c.options);
+    return run_skinny(device, c, SkinnyData(c));
+  };
+  const auto small = open_cpu_device({.limits = limits});
+  const auto large = open_cpu_device({.num_sms = 3});
+  EXPECT_EQ(run(*small), run(*large));
+}
+
 TEST(SkinnyGemm, NamesSayKernelRowsAndNorm) {
   EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kBulk, 1, false, false), "skinny_gemm.bulk.m8");
   EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kPortable, column_tiles_of(9), true, true),

@@ -13,7 +13,6 @@
 namespace tileweave {
 namespace {
 
-constexpr std::int64_t kMostShared = 227 << 10;  // of a block on an H200
 constexpr std::int64_t kMostPadding = std::int64_t{1} << 20;
 constexpr std::int64_t kMostSize = std::int64_t{1} << 30;  // of N and K: 32-bit indices in a block
 
@@ -156,6 +155,20 @@ SkinnyGemmShared shared_of(const SkinnyGemmSchedule& s, std::int64_t stages, boo
   return shared;
 }
 
+void check_shared(const SkinnyGemmOptions& options, const SkinnyGemmSchedule& s,
+                  std::int64_t norm_bytes, std::int64_t bytes) {
+  if (bytes <= options.shared_limit) return;
+  const std::int64_t least = skinny_gemm_least_shared(s.m, s.k, options.kernel, norm_bytes);
+  const std::string limit = std::to_string(options.shared_limit) + " bytes of shared memory";
+  need(least <= options.shared_limit, options,
+       "fewer rows than " + std::to_string(s.m) + " with " + std::to_string(s.k) +
+           " columns: a block has " + limit + " on this device",
+       "a need of " + std::to_string(least) + " bytes in the smallest cut");
+  need(false, options,
+       "at most " + limit + " per block: less padding, fewer stages or a larger split_k",
+       std::to_string(bytes));
+}
+
 OperandSpec x_operand(TensorId id, const SkinnyGemmSchedule& s) {
   const std::int64_t slice = s.slice();
   return {.tensor = id,
@@ -202,15 +215,19 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
   // Rows of x fill the shared memory of a block beside its ring: K is split until a third of it is
   // enough. A handful of strips is split too, until they are enough for a quarter of the SMs, which
   // is what it takes to keep the memory busy: the last arriver's sums cost more than idle SMs.
-  const std::int64_t room = (kMostShared / blocks_per_sm - 1024) / 3;
+  const std::int64_t room = (base.shared_limit / blocks_per_sm - 1024) / 3;
   cut.split_k = std::min(spans, ceil_div(m * k * 2, room));
   while (cut.split_k < spans && groups * cut.split_k * 4 <= num_sms) ++cut.split_k;
+  const std::int64_t norm_bytes = with_norm ? k * 4 : 0;
+  const auto shared_with = [&](std::int64_t stages) -> std::int64_t {
+    return shared_of(schedule_of(m, n, k, cut), stages, false, norm_bytes).bytes;
+  };
+  while (cut.split_k < spans && shared_with(1) > base.shared_limit) ++cut.split_k;
   const std::int64_t slots = std::max<std::int64_t>(1, num_sms / cut.split_k);
   cut.strips_per_work = ceil_div(groups, slots) * unit;
   const SkinnyGemmSchedule s = schedule_of(m, n, k, cut);
-  const std::int64_t others =
-      shared_of(s, 0, false, with_norm ? k * 4 : 0).bytes + std::int64_t{kMostStages} * 16;
-  const std::int64_t per_block = kMostShared / blocks_per_sm - (blocks_per_sm > 1 ? 1024 : 0);
+  const std::int64_t others = shared_with(0) + std::int64_t{kMostStages} * 16;
+  const std::int64_t per_block = base.shared_limit / blocks_per_sm - (blocks_per_sm > 1 ? 1024 : 0);
   const std::int64_t chunks = s.most_parts() * cut.strips_per_work;
   cut.stages = std::clamp<std::int64_t>((per_block - others) / kStageBytes, 1,
                                         std::min<std::int64_t>(kMostStages, chunks));
@@ -218,6 +235,13 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
   // before.
   if (cut.stages >= chunks) cut.window = 1;
   return cut;
+}
+
+std::int64_t skinny_gemm_least_shared(std::int64_t m, std::int64_t k, SkinnyKernel kernel,
+                                      std::int64_t norm_bytes) {
+  const SkinnyGemmSchedule s =
+      schedule_of(m, kStripRows, k, {.strips_per_work = 1, .split_k = num_spans(m, k)});
+  return shared_of(s, 1, kernel == SkinnyKernel::kPortable, norm_bytes).bytes;
 }
 
 NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& options,
@@ -234,12 +258,9 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
        std::to_string(options.wait_k));
   const DType norm_type = norm ? tensors[operands.norm_weight].spec.dtype : DType::kF32;
   const bool portable = options.kernel == SkinnyKernel::kPortable;
-  const SkinnyGemmShared shared = shared_of(
-      s, options.stages, portable, norm ? k * static_cast<std::int64_t>(size_of(norm_type)) : 0);
-  need(shared.bytes + options.shared_padding <= kMostShared, options,
-       "at most " + std::to_string(kMostShared) +
-           " bytes of shared memory per block: fewer stages or a larger split_k",
-       std::to_string(shared.bytes + options.shared_padding));
+  const std::int64_t norm_bytes = norm ? k * static_cast<std::int64_t>(size_of(norm_type)) : 0;
+  const SkinnyGemmShared shared = shared_of(s, options.stages, portable, norm_bytes);
+  check_shared(options, s, norm_bytes, shared.bytes + options.shared_padding);
 
   const bool has_residual = operands.residual != kNoTensor;
   NodeSpec node{

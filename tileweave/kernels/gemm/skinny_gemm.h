@@ -46,6 +46,7 @@ struct SkinnyGemmOptions {
   std::int64_t window = 2;
   std::int64_t wait_k = 0;          // multiple of 512: start on slices of x as they appear
   std::int64_t shared_padding = 0;  // bytes on top of what the kernel uses: fewer blocks per SM
+  std::int64_t shared_limit = 227 << 10;  // DeviceLimits::shared_bytes_per_block; an H200's
   TileOrder order = TileOrder::identity();
   double cost_of_work = 1;  // ticks
   std::optional<Cost> cost = std::nullopt;
@@ -62,11 +63,16 @@ struct SkinnyGemmTensors {
 };
 
 /// Options that give every SM of `num_sms` an equal share of the bytes: the fields
-/// strips_per_work, split_k and stages. `blocks_per_sm`: how many such blocks are to fit one SM.
-/// Pure.
+/// strips_per_work, split_k and stages, so that a block fits shared_limit where any cut does.
+/// `blocks_per_sm`: how many such blocks are to fit one SM. Pure.
 SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k,
                                   std::int32_t num_sms, const SkinnyGemmOptions& base,
                                   std::int32_t blocks_per_sm = 1, bool with_norm = false);
+
+/// Bytes of shared memory of a block in the smallest cut of `m` rows of `k` columns; `norm_bytes`:
+/// of the norm's weights, 0 without one. Pure.
+std::int64_t skinny_gemm_least_shared(std::int64_t m, std::int64_t k, SkinnyKernel kernel,
+                                      std::int64_t norm_bytes);
 
 /// The launch as a node of a plan or of an AsyncStream. Throws Error naming the operand for shapes,
 /// types or options that do not fit.

@@ -45,6 +45,7 @@ DeviceLimits query_device_limits(int device_index) {
   limits.shared_unit = kSharedUnit;
   limits.shared_reserved = ask(cudaDevAttrReservedSharedMemoryPerBlock);
   limits.hardware_queues = hardware_queues();
+  limits.compute_capability = compute_capability(device_index);
   return limits;
 }
 
