@@ -50,7 +50,7 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
                        .weights = &weights,
                        .cache = &cache,
                        .max_pages = cache.shape().num_pages,
-                       .num_sms = device->limits().num_sms,
+                       .limits = device->limits(),
                        .num_streams = options.choice.num_streams,
                        .granularity = granularity,
                        .form = form},

@@ -11,7 +11,9 @@ namespace tileweave {
 namespace {
 
 struct Described {
-  Described(const std::string& name, std::int64_t layers, Granularity how) : granularity(how) {
+  Described(const std::string& name, std::int64_t layers, Granularity how,
+            DeviceLimits gpu = h200_limits())
+      : granularity(how), limits(std::move(gpu)) {
     config = *preset_config(name);
     config.num_layers = layers;
     weights = described_weights(config, DType::kBF16, weight_form(form, granularity));
@@ -26,7 +28,7 @@ struct Described {
                          .cache = cache.get(),
                          .max_pages = 16,
                          .max_history = 256,
-                         .num_sms = 132,
+                         .limits = limits,
                          .num_streams = 3,
                          .granularity = granularity,
                          .form = form},
@@ -36,6 +38,7 @@ struct Described {
   }
 
   Granularity granularity;
+  DeviceLimits limits;
   NumericForm form = numeric_form("cuda");
   std::unique_ptr<Device> device = open_cpu_device();
   ModelConfig config;
@@ -118,6 +121,70 @@ TEST(GpuPlan, KeepsOneKernelPerOperatorInOpsAndFewInStages) {
   EXPECT_EQ(nodes("qwen3-0.6b", Granularity::kStages), 1 + 4 * 5 + 2);
 }
 
+/// As compute capability 8.6 has it, with room for `shared_bytes` in a block.
+DeviceLimits small_gpu(std::int64_t shared_bytes = 99 << 10) {
+  DeviceLimits limits = h200_limits();
+  limits.name = "small";
+  limits.num_sms = 82;
+  limits.threads_per_sm = 1536;
+  limits.blocks_per_sm = 16;
+  limits.shared_bytes_per_sm = shared_bytes + 1024;
+  limits.shared_bytes_per_block = shared_bytes;
+  limits.compute_capability = 86;
+  return limits;
+}
+
+TEST(GpuPlan, FitsTheSharedMemoryOfSmallerGpus) {
+  for (const std::int64_t kib : {99, 163}) {
+    const DeviceLimits limits = small_gpu(kib << 10);
+    for (const char* name : {"llama-3.2-1b", "qwen3-0.6b", "llama-3.1-8b"}) {
+      for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
+        const Described model(name, 1, granularity, limits);
+        const std::int64_t most = rows_that_fit(model.config, model.weights, granularity, limits);
+        SCOPED_TRACE(testing::Message() << kib << " KiB, " << name << ", " << name_of(granularity)
+                                        << ", " << most << " rows");
+        EXPECT_GE(most, 4);
+        for (const bool decode : {true, false}) {
+          const Plan plan = model.plan({.rows = most,
+                                        .sequences = decode ? most : 1,
+                                        .outputs = decode ? most : 1,
+                                        .decode = decode},
+                                       default_knobs(model.config, most, limits.num_sms));
+          const Verdict verdict = verify(plan, {.device = limits});
+          ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
+          for (const NodeSpec& node : plan.nodes()) {
+            EXPECT_EQ(node.kernel.find("skinny_gemm.bulk"), std::string::npos)
+                << node.kernel << " needs compute capability 9.0";
+          }
+        }
+      }
+    }
+  }
+  const Described model("llama-3.2-1b", 1, Granularity::kStages);
+  EXPECT_EQ(rows_that_fit(model.config, model.weights, model.granularity, h200_limits()),
+            kSkinnyMostRows);
+}
+
+TEST(GpuPlan, SaysInOneSentenceWhatASmallerGpuCannotRun) {
+  const Described model("llama-3.1-8b", 1, Granularity::kStages, small_gpu());
+  const auto said = [&](const StepShape& shape, const StepKnobs& knobs) -> std::string {
+    try {
+      model.plan(shape, knobs);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  const std::string rows =
+      said({.rows = kSkinnyMostRows, .sequences = 1, .outputs = 1}, {.num_streams = 1});
+  EXPECT_NE(rows.find("fewer rows than 64"), std::string::npos) << rows;
+  EXPECT_NE(rows.find("101376 bytes of shared memory"), std::string::npos) << rows;
+  const std::string bulk =
+      said({.decode = true}, {.num_streams = 1, .products = SkinnyKernel::kBulk});
+  EXPECT_NE(bulk.find("compute capability 9.0"), std::string::npos) << bulk;
+  EXPECT_NE(bulk.find("got 8.6"), std::string::npos) << bulk;
+}
+
 TEST(StepKnobs, GoThroughJsonUnchanged) {
   StepKnobs knobs = default_knobs(*preset_config("qwen3-8b"), 1, 132);
   knobs.at(StepOp::kQkv) = {
@@ -125,6 +192,7 @@ TEST(StepKnobs, GoThroughJsonUnchanged) {
       .split_k = 2,
       .wait_k = 512};
   knobs.at(StepOp::kAttention).splits = 4;
+  knobs.at(StepOp::kAttention).buffers = 2;
   knobs.products = SkinnyKernel::kPortable;
   EXPECT_EQ(parse_knobs(to_json(knobs), "knobs"), knobs);
   EXPECT_EQ(parse_knobs("{}", "knobs"), StepKnobs{});

@@ -89,10 +89,14 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
                .cache = &cache_,
                .max_pages = ceil_div(options_.max_tokens, options_.page_size),
                .max_history = options_.max_tokens,
-               .num_sms = device.limits().num_sms,
+               .limits = device.limits(),
                .num_streams = options_.num_streams,
                .granularity = options_.granularity,
                .form = numeric_form(device.name())} {
+  if (context_.form.matrices == MatrixLayout::kPacked) {
+    options_.max_rows = std::min(
+        options_.max_rows, rows_that_fit(config_, weights_, options_.granularity, device.limits()));
+  }
   add_dense_model_kernels(device);
 }
 
@@ -150,7 +154,7 @@ StepShape Decoder::shape_of(const StepRequest& request) const {
 StepKnobs Decoder::knobs_of(const StepShape& shape) const {
   if (options_.knobs) return *options_.knobs;
   if (context_.form.data_tiles == DataTiles::kFine) return {};
-  return default_knobs(config_, shape.rows, context_.num_sms);
+  return default_knobs(config_, shape.rows, context_.limits.num_sms);
 }
 
 Decoder::Step& Decoder::step_of(const StepShape& shape) {

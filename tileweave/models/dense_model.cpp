@@ -36,6 +36,23 @@ void add_dense_model_kernels(Device& device) {
   add_sampling(device);
 }
 
+std::int64_t rows_that_fit(const ModelConfig& config, const ModelWeights& weights,
+                           Granularity granularity, const DeviceLimits& limits) {
+  const auto element = static_cast<std::int64_t>(size_of(weights.final_norm.dtype));
+  const std::int64_t norm = granularity == Granularity::kStages ? config.hidden_size * element : 0;
+  const auto fits = [&](std::int64_t rows, std::int64_t columns, std::int64_t norm_bytes) {
+    return skinny_gemm_least_shared(rows, columns, best_products(limits), norm_bytes) <=
+           limits.shared_bytes_per_block;
+  };
+  std::int64_t rows = kSkinnyMostRows;
+  while (rows > 1 && !(fits(rows, config.hidden_size, norm) &&
+                       fits(rows, config.num_heads * config.head_dim, 0) &&
+                       fits(rows, config.intermediate_size, 0))) {
+    rows /= 2;
+  }
+  return rows;
+}
+
 std::string why_not_on_gpu(const ModelConfig& config) {
   if (!is_attention_head_dim(config.head_dim)) {
     return "attention on a GPU takes heads of 64, 80, 96 or 128 elements, not of " +

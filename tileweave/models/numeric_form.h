@@ -40,6 +40,11 @@ inline NumericForm numeric_form(const std::string& device_name) {
           .row_limit = kSkinnyMostRows};
 }
 
+/// What a model runs in where nobody says otherwise: the faster one.
+constexpr Granularity usual_granularity(const NumericForm& form) {
+  return form.matrices == MatrixLayout::kPacked ? Granularity::kStages : Granularity::kOps;
+}
+
 /// Strips of gate and up by turns where one kernel multiplies both halves.
 constexpr StripOrder gate_up_order(Granularity granularity) {
   return granularity == Granularity::kStages ? StripOrder::kPaired : StripOrder::kRows;

@@ -52,6 +52,16 @@ TensorId StepBuilder::input(const std::string& name, const Shape& shape, DType d
       {.name = name, .shape = shape, .dtype = dtype, .kind = TensorKind::kConstant});
 }
 
+SkinnyKernel StepBuilder::products() const {
+  const SkinnyKernel best = best_products(context_.limits);
+  const SkinnyKernel products = knobs_.products.value_or(best);
+  require(products == best || products == SkinnyKernel::kPortable, "build a step",
+          "compute capability 9.0 or later for products `bulk` (on this GPU: `portable`)",
+          std::to_string(context_.limits.compute_capability / 10) + "." +
+              std::to_string(context_.limits.compute_capability % 10));
+  return products;
+}
+
 std::string StepBuilder::name(const std::string& op) const {
   return layer_ < 0 ? op : "layer " + std::to_string(layer_) + " " + op;
 }
@@ -117,15 +127,15 @@ std::int64_t StepBuilder::tile_m() const {
 
 std::int64_t StepBuilder::tile_n(std::int64_t columns) const {
   if (form().data_tiles == DataTiles::kWhole) {  // about one wave of blocks
-    const std::int64_t works = std::max<std::int64_t>(1, context_.num_sms / shape_.rows);
+    const std::int64_t works = std::max<std::int64_t>(1, context_.limits.num_sms / shape_.rows);
     return std::min(columns, ceil_div(ceil_div(columns, works), kWideColumnUnit) * kWideColumnUnit);
   }
-  const std::int64_t works = kWorksPerSm * context_.num_sms;
+  const std::int64_t works = kWorksPerSm * context_.limits.num_sms;
   return std::min(columns, ceil_div(ceil_div(columns, works), kColumnUnit) * kColumnUnit);
 }
 
 std::int64_t StepBuilder::num_blocks() const {
-  return form().data_tiles == DataTiles::kWhole ? 0 : kBlocksPerSm * context_.num_sms;
+  return form().data_tiles == DataTiles::kWhole ? 0 : kBlocksPerSm * context_.limits.num_sms;
 }
 
 }  // namespace tileweave

@@ -29,7 +29,7 @@ struct StepContext {
   const KvCache* cache = nullptr;
   std::int64_t max_pages = 0;    // of one sequence
   std::int64_t max_history = 0;  // tokens that the repetition penalty looks at
-  std::int32_t num_sms = 1;
+  DeviceLimits limits = {};
   std::int32_t num_streams = 2;
   Granularity granularity = Granularity::kOps;
   NumericForm form = {};
@@ -83,7 +83,8 @@ class StepBuilder {
   float eps() const { return static_cast<float>(config().rms_norm_eps); }
   const NumericForm& form() const { return context_.form; }
   const OpKnobs& knobs(StepOp op) const { return knobs_.at(op); }
-  SkinnyKernel products() const { return knobs_.products; }
+  /// Throws Error where the knobs ask for kernels that the device cannot run.
+  SkinnyKernel products() const;
   std::optional<EdgePolicy> edge(StepOp op) const { return knobs_.at(op).edge; }
   bool fuses() const { return context_.granularity == Granularity::kStages; }
   /// Whether products take a norm in front of them, so that it needs no kernel of its own.

@@ -28,6 +28,7 @@ constexpr NumberKnob kNumbers[] = {{"blocks_per_sm", &OpKnobs::blocks_per_sm},
                                    {"wait_k", &OpKnobs::wait_k},
                                    {"shared_padding", &OpKnobs::shared_padding},
                                    {"splits", &OpKnobs::splits},
+                                   {"buffers", &OpKnobs::buffers},
                                    {"tile_columns", &OpKnobs::tile_columns}};
 
 constexpr EdgeKind kEdgeKinds[] = {EdgeKind::kFull, EdgeKind::kProgrammatic, EdgeKind::kTile};
@@ -116,6 +117,13 @@ StepKnobs with_edges(StepKnobs knobs, const EdgePolicy& edge) {
   return knobs;
 }
 
+SkinnyKernel best_products(const DeviceLimits& limits) {
+  constexpr std::int32_t kFirstWithBulk = 90;
+  const bool has_bulk =
+      limits.compute_capability == 0 || limits.compute_capability >= kFirstWithBulk;
+  return has_bulk ? SkinnyKernel::kBulk : SkinnyKernel::kPortable;
+}
+
 StepKnobs default_knobs(const ModelConfig& /*config*/, std::int64_t /*rows*/,
                         std::int32_t /*num_sms*/) {
   // Full reductions stand on both sides of every edge of a decode step: there a programmatic edge
@@ -126,7 +134,7 @@ StepKnobs default_knobs(const ModelConfig& /*config*/, std::int64_t /*rows*/,
 std::string to_json(const StepKnobs& knobs) {
   nlohmann::ordered_json json;
   if (knobs.num_streams != 0) json["num_streams"] = knobs.num_streams;
-  json["products"] = knobs.products == SkinnyKernel::kBulk ? kBulk : kPortable;
+  if (knobs.products) json["products"] = *knobs.products == SkinnyKernel::kBulk ? kBulk : kPortable;
   json["ops"] = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < kNumStepOps; ++i) {
     const OpKnobs& op = knobs.ops[i];

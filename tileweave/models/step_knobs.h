@@ -46,14 +46,16 @@ struct OpKnobs {
   std::int64_t wait_k = 0;                        //
   std::int64_t shared_padding = 0;                //
   std::int64_t splits = 0;                        // attention: parts of a sequence's keys
+  std::int64_t buffers = 0;                       // attention, as DecodeAttentionOptions
   std::int64_t tile_columns = 0;  // of the data tiles of its result; 0: as the numeric form says
 
   friend bool operator==(const OpKnobs& a, const OpKnobs& b);
 };
 
 struct StepKnobs {
-  std::int32_t num_streams = 0;                 // 0: the decoder's
-  SkinnyKernel products = SkinnyKernel::kBulk;  // which kernels multiply packed weights
+  std::int32_t num_streams = 0;  // 0: the decoder's
+  /// Which kernels multiply packed weights; nothing: bulk where the device has it.
+  std::optional<SkinnyKernel> products = std::nullopt;
   std::array<OpKnobs, kNumStepOps> ops = {};
 
   OpKnobs& at(StepOp op) { return ops[static_cast<std::size_t>(op)]; }
@@ -63,6 +65,9 @@ struct StepKnobs {
 
 /// The same with one edge policy everywhere.
 StepKnobs with_edges(StepKnobs knobs, const EdgePolicy& edge);
+
+/// The kernels that a device multiplies packed weights with unless told otherwise.
+SkinnyKernel best_products(const DeviceLimits& limits);
 
 /// What a GPU of `num_sms` SMs runs a step of `rows` rows with.
 StepKnobs default_knobs(const ModelConfig& config, std::int64_t rows, std::int32_t num_sms);

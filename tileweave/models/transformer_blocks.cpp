@@ -121,6 +121,8 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
                                    .page_size = b.context().cache->shape().page_size,
                                    .eps = b.eps(),
                                    .num_splits = b.knobs(StepOp::kAttention).splits,
+                                   .buffers = b.knobs(StepOp::kAttention).buffers,
+                                   .shared_limit = b.context().limits.shared_bytes_per_block,
                                    .shared_padding = b.knobs(StepOp::kAttention).shared_padding,
                                    .edge = b.edge(StepOp::kAttention)},
                                   {.qkv = qkv,

@@ -293,7 +293,9 @@ void check_alignment(const std::string& name, const Addresses& at) {
 /// an SM fetch one each.
 std::int32_t buffers_of(const DecodeAttentionOptions& options, const DecodeAttentionSchedule& s) {
   if (options.buffers != 0) return static_cast<std::int32_t>(options.buffers);
-  return s.num_blocks <= kAttentionSms ? 2 : 1;
+  const bool two_fit =
+      AttentionShared{s.head_dim, 2}.bytes() + options.shared_padding <= options.shared_limit;
+  return two_fit && s.num_blocks <= kAttentionSms ? 2 : 1;
 }
 
 KernelResources resources_of(const DecodeAttentionOptions& options, const Numbers& n, DType type) {

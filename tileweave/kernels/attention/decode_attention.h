@@ -34,9 +34,10 @@ struct DecodeAttentionOptions {
   // 0: enough for an H200.
   std::int64_t num_splits = 0;
   // bf16: passes of 128 keys that a block holds, 1 or 2: fetched at once, fewer blocks per SM. 0:
-  // two where blocks are few.
+  // two where blocks are few and two fit.
   std::int64_t buffers = 0;
-  std::int64_t num_blocks = 0;      // persistent blocks; 0: one per work
+  std::int64_t shared_limit = 227 << 10;  // DeviceLimits::shared_bytes_per_block; an H200's
+  std::int64_t num_blocks = 0;            // persistent blocks; 0: one per work
   std::int64_t shared_padding = 0;  // bytes on top of what the kernel uses: fewer blocks per SM
   TileOrder order = TileOrder::identity();
   double cost_of_work = 1;                  // ticks
