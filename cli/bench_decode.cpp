@@ -179,7 +179,7 @@ int bench_decode(const BenchDecodeOptions& asked, std::ostream& out, std::ostrea
                     {"model", model.description.directory},
                     {"device", model.device->name()},
                     {"threads", model.device->limits().num_sms},
-                    {"granularity", name_of(options.choice.granularity)},
+                    {"granularity", name_of(model.decoder->options().granularity)},
                     {"batch", options.batch},
                     {"context", options.context},
                     {"weight_bytes_per_step", bytes},
@@ -191,7 +191,7 @@ int bench_decode(const BenchDecodeOptions& asked, std::ostream& out, std::ostrea
   out << fmt::format("{}, {} on {} ({} threads), batch {}, context {}, {} granularity\n",
                      model.description.directory, bytes_text(static_cast<double>(bytes)),
                      model.device->name(), model.device->limits().num_sms, options.batch,
-                     options.context, name_of(options.choice.granularity));
+                     options.context, name_of(model.decoder->options().granularity));
   out << fmt::format("read rate of 1 GiB: {}/s, so at most {:.1f} steps/s\n", bytes_text(rate),
                      ceiling);
   out << fmt::format("{:<8} {:>9} {:>10} {:>20}\n", "mode", "ms/step", "tokens/s",

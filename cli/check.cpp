@@ -36,7 +36,7 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
   const DecoderOptions limits = resolved(
       {.max_tokens = std::min<std::int64_t>(config.max_position_embeddings, rows)}, config);
   const NumericForm form = numeric_form(device->name());
-  const Granularity granularity = options.choice.granularity;
+  const Granularity granularity = granularity_of(options.choice, *device);
   const KvCache cache(*device, cache_shape(limits, config, form));
   const ModelWeights weights = described_weights(config, config.dtype.value_or(DType::kBF16),
                                                  weight_form(form, granularity));
@@ -79,6 +79,7 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
     }
     out << to_text({{"verb", "check"},
                     {"ok", verdict.ok()},
+                    {"granularity", name_of(granularity)},
                     {"rows", rows},
                     {"nodes", builder.plan().nodes().size()},
                     {"downgrades", verdict.num_downgrades()},

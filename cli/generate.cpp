@@ -170,7 +170,7 @@ int generate_text(const GenerateOptions& options, std::ostream& out, std::ostrea
     json["device"] = model.device->name();
     json["mode"] = name_of(options.choice.mode);
     json["submit"] = name_of(options.choice.submit);
-    json["granularity"] = name_of(options.choice.granularity);
+    json["granularity"] = name_of(model.decoder->options().granularity);
     json["timings"] = times_json(generated.times, model.load_seconds);
     out << to_text(json);
   } else if (!streams) {

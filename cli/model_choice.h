@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tileweave/models/step_shape.h"
@@ -14,7 +15,7 @@ struct ModelChoice {
   std::string device;  // "cpu", "cuda"; empty: cuda where the model can run on it, else cpu
   Mode mode = Mode::kOverlap;
   Submit submit = Submit::kGraph;
-  Granularity granularity = Granularity::kOps;
+  std::optional<Granularity> granularity = std::nullopt;  // nothing: the device's usual one
   std::int32_t num_streams = 3;
   std::string knobs = {};  // file of StepKnobs; empty: the device's defaults
 };

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "cli/bench_decode.h"
 #include "cli/chat.h"
@@ -100,9 +101,11 @@ void add_choice(CLI::App* verb, ModelChoice& choice) {
   add_words<Submit>(verb, "--submit", choice.submit,
                     {{"eager", Submit::kEager}, {"graph", Submit::kGraph}},
                     "Launch by launch, or a recorded plan");
-  add_words<Granularity>(verb, "--granularity", choice.granularity,
-                         {{"ops", Granularity::kOps}, {"stages", Granularity::kStages}},
-                         "Every operator a kernel, or small ones inside large ones");
+  add_words<std::optional<Granularity>>(
+      verb, "--granularity", choice.granularity,
+      {{"ops", Granularity::kOps}, {"stages", Granularity::kStages}},
+      "Every operator a kernel, or small ones inside large ones; unless given, ops on the CPU and "
+      "stages on a GPU");
   add_integer(verb, "--streams", choice.num_streams, 1, 8, "Internal streams of the plan");
   verb->add_option("--knobs", choice.knobs, "Knobs of the plan, as JSON")->type_name("FILE");
 }

@@ -80,13 +80,16 @@ std::unique_ptr<Device> open_model_device(const ModelChoice& choice, const Model
   return open_device(choice.device.empty() ? "cpu" : choice.device);
 }
 
+Granularity granularity_of(const ModelChoice& choice, const Device& device) {
+  return choice.granularity.value_or(usual_granularity(numeric_form(device.name())));
+}
+
 LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
                        DecoderOptions options, std::ostream& err) {
   const auto start = std::chrono::steady_clock::now();
   LoadedModel model{.description = std::move(description)};
   options.run.mode = choice.mode;
   options.run.submit = choice.submit;
-  options.granularity = choice.granularity;
   options.num_streams = choice.num_streams;
   if (!choice.knobs.empty()) options.knobs = read_knobs(choice.knobs);
   const ModelConfig& config = model.description.config;
@@ -96,6 +99,7 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
     checkpoint = Checkpoint::open(model.description.directory);
   }
   model.device = open_model_device(choice, config, err);
+  options.granularity = granularity_of(choice, *model.device);
   require_room(*model.device, model.description, options);
   std::string note;
   {

@@ -41,6 +41,9 @@ std::optional<Tokenizer> find_tokenizer(const std::string& directory);
 std::unique_ptr<Device> open_model_device(const ModelChoice& choice, const ModelConfig& config,
                                           std::ostream& err);
 
+/// What was asked for, or what is usual on the device.
+Granularity granularity_of(const ModelChoice& choice, const Device& device);
+
 struct LoadedModel {
   ModelDescription description;
   std::unique_ptr<Device> device = nullptr;

@@ -41,6 +41,18 @@ TEST(DoctorOnAGpu, WarnsAndGoesOnWhereTheCacheCannotBeWritten) {
   EXPECT_EQ(result.err.rfind("tileweave doctor: warning: ", 0), 0U) << result.err;
 }
 
+TEST(CheckOnAGpu, TakesStagesUnlessToldOtherwise) {
+  for (const std::string granularity : {"", "ops", "stages"}) {
+    std::vector<std::string> words = {"check",  "--device", "cuda",
+                                      "--json", "--model",  "qwen3-0.6b"};
+    if (!granularity.empty()) words.insert(words.end(), {"--granularity", granularity});
+    const CommandResult result = run(words);
+    ASSERT_EQ(result.status, kSuccess) << result.err;
+    EXPECT_EQ(nlohmann::json::parse(result.out).at("granularity"),
+              granularity.empty() ? "stages" : granularity);
+  }
+}
+
 TEST(BenchSyncOnAGpu, MeasuresEveryArm) {
   const CommandResult result = run({"bench", "sync", "--quick", "--json"});
   ASSERT_EQ(result.status, kSuccess) << result.err;

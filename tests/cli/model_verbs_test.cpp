@@ -49,6 +49,7 @@ TEST_F(ModelVerbs, GenerateGivesTheSameIdsInEveryModeSubmissionAndGranularity) {
   EXPECT_EQ(expected.at("ids").size(), 6U);
   EXPECT_EQ(expected.at("mode"), "overlap");
   EXPECT_EQ(expected.at("submit"), "graph");
+  EXPECT_EQ(expected.at("granularity"), expected.at("device") == "cuda" ? "stages" : "ops");
   EXPECT_TRUE(expected.at("text").is_string());
   EXPECT_GT(expected.at("timings").at("decode_tokens_per_second").get<double>(), 0);
   for (const Words& more :
@@ -148,6 +149,9 @@ TEST_F(ModelVerbs, InfoAndCheckDescribeTheModel) {
   const nlohmann::json check = json_of({"check", "--model", folder_.path(), "--json"});
   EXPECT_EQ(check.at("ok"), true);
   EXPECT_EQ(check.at("downgrades"), 0);
+  EXPECT_EQ(
+      json_of({"check", "--model", folder_.path(), "--device", "cpu", "--json"}).at("granularity"),
+      "ops");
   const std::string table = run({"check", "--model", folder_.path(), "--rows", "40"}).out;
   EXPECT_NE(table.find("capacity"), std::string::npos) << table;
 }
