@@ -68,5 +68,9 @@ __device__ __forceinline__ void store_release_sys(std::uint32_t* word, std::uint
 __device__ __forceinline__ void fence_proxy_async() {
   if constexpr (TW_SM90) asm volatile("fence.proxy.async;" ::: "memory");
 }
+/// The same for the block's shared memory alone: waits for no copy from global memory.
+__device__ __forceinline__ void fence_proxy_async_shared() {
+  if constexpr (TW_SM90) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 }  // namespace tileweave::ptx

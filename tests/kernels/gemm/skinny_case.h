@@ -73,8 +73,16 @@ class PackedOnDevice {
   void* address_;
 };
 
-inline std::vector<float> run_skinny(Device& device, const SkinnyCase& c, const SkinnyData& data,
-                                     const RunOptions& run = {}) {
+/// The case's operands as tensors of a plan; a tensor that it does not have is kNoTensor.
+struct ProductTensors {
+  TensorId x = kNoTensor, w = kNoTensor, y = kNoTensor;
+  TensorId norm_weight = kNoTensor, residual = kNoTensor, bias = kNoTensor;
+};
+
+/// Runs the node that `product(plan, tensors)` adds, twice.
+template <class Product>
+std::vector<float> run_product(Device& device, const SkinnyCase& c, const SkinnyData& data,
+                               const RunOptions& run, const Product& product) {
   const PackedOnDevice w(device, packed(data.w, c));
   Plan plan;
   const auto constant = [&](const char* name, const Shape& shape, DType dtype, void* address) {
@@ -84,7 +92,7 @@ inline std::vector<float> run_skinny(Device& device, const SkinnyCase& c, const 
                         .kind = TensorKind::kConstant,
                         .address = address});
   };
-  SkinnyGemmTensors t;
+  ProductTensors t;
   t.x = constant("x", {c.m, c.k}, c.norm ? DType::kF32 : DType::kBF16, nullptr);
   t.w = constant("w", {c.n, c.k}, DType::kBF16, w.address());
   if (c.norm) t.norm_weight = constant("norm", {c.k}, DType::kBF16, nullptr);
@@ -95,7 +103,7 @@ inline std::vector<float> run_skinny(Device& device, const SkinnyCase& c, const 
                      .dtype = c.y_type,
                      .tiles = {c.m, c.columns()},
                      .output = true});
-  plan.add(skinny_gemm(plan.tensors(), c.options, t));
+  product(plan, t);
   Program program(device, plan, run);
   if (c.norm) {
     program.write(t.x, data.x);
@@ -113,6 +121,19 @@ inline std::vector<float> run_skinny(Device& device, const SkinnyCase& c, const 
   std::vector<float> y;
   for (const BFloat16 value : program.read<BFloat16>(t.y)) y.push_back(to_float(value));
   return y;
+}
+
+inline std::vector<float> run_skinny(Device& device, const SkinnyCase& c, const SkinnyData& data,
+                                     const RunOptions& run = {}) {
+  return run_product(device, c, data, run, [&](Plan& plan, const ProductTensors& t) {
+    plan.add(skinny_gemm(plan.tensors(), c.options,
+                         {.x = t.x,
+                          .w = t.w,
+                          .y = t.y,
+                          .norm_weight = t.norm_weight,
+                          .residual = t.residual,
+                          .bias = t.bias}));
+  });
 }
 
 /// Every result against sums in double precision. An fp32 sum of k products, whatever its order, is

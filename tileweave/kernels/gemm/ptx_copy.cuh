@@ -13,6 +13,19 @@ namespace tileweave::ptx {
 __device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
+/// The same, or 16 zeros where there is nothing to read; `global` is a valid address either way.
+__device__ __forceinline__ void copy_async_16_or_zeros(std::uint32_t shared, const void* global,
+                                                       bool exists) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
+               "r"(exists ? 16 : 0)
+               : "memory");
+}
+/// The barrier gets one of its expected arrivals when all earlier copies of this thread have
+/// landed.
+__device__ __forceinline__ void copy_async_arrive(std::uint64_t* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
 __device__ __forceinline__ void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }

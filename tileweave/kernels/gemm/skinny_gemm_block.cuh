@@ -7,6 +7,7 @@
 #include "tileweave/kernels/gemm/ptx_copy.cuh"
 #include "tileweave/kernels/gemm/ptx_mma.cuh"
 #include "tileweave/kernels/gemm/skinny_gemm_args.h"
+#include "tileweave/kernels/gemm/stored_numbers.cuh"
 #include "tileweave/sync/atomics_cuda.cuh"
 #include "tileweave/sync/sync_cta.h"
 
@@ -18,18 +19,6 @@ using SkinnySync = SyncCta<AtomicsCudaOf<SkinnyGroup>, SkinnyGemmOperands::kSlot
 __device__ __forceinline__ unsigned char* skinny_shared() {
   extern __shared__ __align__(128) unsigned char skinny_memory[];
   return skinny_memory;
-}
-
-__device__ __forceinline__ float load_number(const void* from, DType type, int i) {
-  return type == DType::kF32 ? static_cast<const float*>(from)[i]
-                             : to_float(static_cast<const BFloat16*>(from)[i]);
-}
-
-/// Two bf16, the first in the low half.
-__device__ __forceinline__ std::uint32_t pack_bf16(float first, float second) {
-  std::uint32_t both = 0;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
-  return both;
 }
 
 /// What one block computes: strips [first_strip, end_strip), columns [k_begin, k_end) of K.

@@ -1,0 +1,178 @@
+#include "tileweave/kernels/gemm/wide_gemm.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tileweave/core/error.h"
+#include "tileweave/core/format.h"
+#include "tileweave/kernels/gemm/wide_gemm_args.h"
+
+namespace tileweave {
+namespace {
+
+constexpr std::int64_t kMostSize = std::int64_t{1} << 30;  // of M, N and K: 32-bit numbers
+constexpr std::int32_t kRegisters = 255;
+
+void need(bool holds, const WideGemmOptions& options, const std::string& expected,
+          const std::string& got) {
+  if (!holds) throw Error("make wide_gemm node `" + options.name + "`", expected, got);
+}
+
+bool is_f32_or_bf16(const Tensor& tensor) {
+  return tensor.spec.dtype == DType::kF32 || tensor.spec.dtype == DType::kBF16;
+}
+
+void need_shape(const WideGemmOptions& options, const Tensor& tensor, const Shape& shape) {
+  need(tensor.spec.shape == shape, options,
+       "`" + tensor.spec.name + "` must be " + to_string(shape), to_string(tensor.spec.shape));
+}
+
+void need_type(const WideGemmOptions& options, const Tensor& tensor, DType type) {
+  need(tensor.spec.dtype == type, options,
+       "`" + tensor.spec.name + "` must be " + std::string(name_of(type)),
+       name_of(tensor.spec.dtype));
+}
+
+void need_constant(const WideGemmOptions& options, const Tensor& tensor) {
+  need(tensor.spec.kind == TensorKind::kConstant, options,
+       "`" + tensor.spec.name + "` must be constant", name_of(tensor.spec.kind));
+}
+
+void need_f32_or_bf16(const WideGemmOptions& options, const Tensor& tensor) {
+  need(is_f32_or_bf16(tensor), options, "`" + tensor.spec.name + "` must be f32 or bf16",
+       name_of(tensor.spec.dtype));
+}
+
+void check_operands(const TensorTable& tensors, const WideGemmOptions& options,
+                    const WideGemmTensors& operands) {
+  const Tensor& x = tensors[operands.x];
+  const Tensor& w = tensors[operands.w];
+  const Tensor& y = tensors[operands.y];
+  for (const Tensor* t : {&x, &w, &y}) {
+    need(t->spec.shape.num_axes == 2, options, "`" + t->spec.name + "` must be a matrix",
+         "shape " + to_string(t->spec.shape));
+  }
+  const std::int64_t m = x.spec.shape[0];
+  const std::int64_t n = w.spec.shape[0];
+  const std::int64_t k = w.spec.shape[1];
+  need(m >= 1 && m <= kMostSize, options, "`" + x.spec.name + "` must have 1 to 2^30 rows",
+       std::to_string(m));
+  need(n >= 1 && n <= kMostSize && k >= 1 && k <= kMostSize, options,
+       "`" + w.spec.name + "` must have 1 to 2^30 rows and columns", to_string(w.spec.shape));
+  need(ceil_div(m, kWideTokens) * ceil_div(n, kStripRows) <= kMostSize, options,
+       "fewer than 2^30 works", to_string(y.spec.shape));
+  need(!options.gated || n % 2 == 0, options,
+       "`" + w.spec.name + "` must have an even number of rows: gate, then up", std::to_string(n));
+  need_shape(options, x, {m, k});
+  need_shape(options, y, {m, options.gated ? n / 2 : n});
+  need_type(options, x, DType::kBF16);
+  need_type(options, w, DType::kBF16);
+  need_constant(options, w);
+  need_f32_or_bf16(options, y);
+  need(y.spec.kind != TensorKind::kConstant, options,
+       "the result `" + y.spec.name + "` must not be constant", "a constant");
+  if (operands.bias != kNoTensor) {
+    need_shape(options, tensors[operands.bias], {n});
+    need_constant(options, tensors[operands.bias]);
+    need_f32_or_bf16(options, tensors[operands.bias]);
+  }
+  if (operands.residual != kNoTensor) {
+    need_shape(options, tensors[operands.residual], y.spec.shape);
+    need_type(options, tensors[operands.residual], DType::kF32);
+  }
+}
+
+WideGemmSchedule schedule_of(std::int64_t m, std::int64_t n, std::int64_t k, bool gated) {
+  const PackedLayout layout{
+      .n = n, .k = k, .order = gated ? StripOrder::kPaired : StripOrder::kRows};
+  return {.m = static_cast<std::int32_t>(m),
+          .n = static_cast<std::int32_t>(n),
+          .k = static_cast<std::int32_t>(k),
+          .num_strips = static_cast<std::int32_t>(layout.num_strips()),
+          .token_tiles = static_cast<std::int32_t>(ceil_div(m, kWideTokens)),
+          .gated = gated};
+}
+
+OperandSpec x_operand(TensorId id, const WideGemmSchedule& s) {
+  return {.tensor = id,
+          .kernel_tiles = TileSet::plain({{s.m, s.k}, {kWideTileTokens, s.k}}),
+          .tiles_of_work =
+              [s](std::int64_t work) {
+                return std::vector<std::int64_t>{s.tile_of(static_cast<int>(work))};
+              },
+          .sync_slot = WideGemmOperands::kSlotX};
+}
+
+/// y and residual: the work's rows, the columns of its strips.
+OperandSpec result_operand(TensorId id, const WideGemmSchedule& s, std::int32_t slot) {
+  return {
+      .tensor = id,
+      .kernel_tiles = TileSet::plain({{s.m, s.columns()}, {kWideTileTokens, s.group_columns()}}),
+      .tiles_of_work =
+          [s](std::int64_t work) {
+            const auto w = static_cast<int>(work);
+            return std::vector<std::int64_t>{std::int64_t{s.tile_of(w)} * s.groups() +
+                                             s.group_of(w)};
+          },
+      .sync_slot = slot};
+}
+
+}  // namespace
+
+NodeSpec wide_gemm(const TensorTable& tensors, const WideGemmOptions& options,
+                   const WideGemmTensors& operands) {
+  check_operands(tensors, options, operands);
+  const Shape& w_shape = tensors[operands.w].spec.shape;
+  const WideGemmSchedule s =
+      schedule_of(tensors[operands.x].spec.shape[0], w_shape[0], w_shape[1], options.gated);
+  const bool has_residual = operands.residual != kNoTensor;
+  NodeSpec node{.name = options.name,
+                .kernel = kWideGemmKernel,
+                .num_works = s.num_works(),
+                .num_blocks = s.num_works(),
+                .order = options.order,
+                .operands = {x_operand(operands.x, s),
+                             {.tensor = operands.w,
+                              .when = ReadTime::kPrologue,
+                              // Somebody must own the slot; a constant is never waited for.
+                              .sync_slot = has_residual ? -1 : WideGemmOperands::kSlotResidual},
+                             result_operand(operands.y, s, WideGemmOperands::kSlotY)},
+                .resources = {.threads = kWideThreads,
+                              .registers_per_thread = kRegisters,
+                              .shared_bytes = WideShared::kBytes},
+                .cost = options.cost.value_or(Cost{.per_work = options.cost_of_work}),
+                .edge = options.edge};
+  node.operands[WideGemmOperands::kY].access = Access::kWrite;
+  const auto add = [&](TensorId id, OperandSpec spec) {
+    if (id == kNoTensor) return -1;
+    node.operands.push_back(std::move(spec));
+    return static_cast<int>(node.operands.size()) - 1;
+  };
+  const int at_bias =
+      add(operands.bias, OperandSpec{.tensor = operands.bias, .when = ReadTime::kPrologue});
+  const int at_residual =
+      add(operands.residual,
+          has_residual ? result_operand(operands.residual, s, WideGemmOperands::kSlotResidual)
+                       : OperandSpec{});
+
+  WideGemmArgs args{};
+  args.schedule = s;
+  args.bias_type = operands.bias == kNoTensor ? DType::kF32 : tensors[operands.bias].spec.dtype;
+  args.y_type = tensors[operands.y].spec.dtype;
+  node.make_args = [=](const Addresses& at) {
+    const auto address = [&](int index) -> void* {
+      return index < 0 ? nullptr : at.operands[static_cast<std::size_t>(index)];
+    };
+    WideGemmArgs filled = args;
+    filled.x = {static_cast<const BFloat16*>(address(WideGemmOperands::kX))};
+    filled.w = {static_cast<const BFloat16*>(address(WideGemmOperands::kW))};
+    filled.y = {address(WideGemmOperands::kY)};
+    filled.bias = {address(at_bias)};
+    filled.residual = {static_cast<const float*>(address(at_residual))};
+    return to_bytes(filled);
+  };
+  return node;
+}
+
+}  // namespace tileweave
