@@ -1,4 +1,4 @@
-// `tileweave logits`: logits of every position of a sequence, as a safetensors file.
+// `tileweave logits`: logits of every position of sequences, as a safetensors file.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,14 @@ namespace tileweave::cli {
 struct LogitsOptions {
   ModelChoice choice;
   std::vector<std::int32_t> ids;  // or, where there are none:
+  std::string ids_file;           // a sequence per line, or:
   std::string prompt;             // text, special tokens added
+  std::int64_t side_by_side = 0;  // 0: each sequence as a prompt; else so many, as decoding does
   std::string out;                // one F32 tensor `logits`, (tokens, vocabulary)
   OutputForm form = OutputForm::kTable;
 };
 
+/// Holds the logits of one step at a time. Ctrl-C leaves no file.
 int write_logits(const LogitsOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace tileweave::cli

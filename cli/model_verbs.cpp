@@ -212,10 +212,13 @@ void add_chat(VerbHost& host) {
 }
 
 constexpr const char* kLogitsHelp = R"(
-The file holds one F32 tensor `logits`, (tokens, vocabulary).
+The file holds one F32 tensor `logits`, (tokens, vocabulary), rows in the order of the tokens; it is
+written step by step, into a named pipe too (--out /dev/fd/N). --side-by-side N takes N sequences at
+a time through steps of one token of each, as decoding does: their rows come position by position.
 
 Examples:
-  tileweave logits --model DIR --ids 1,2,3 --out logits.safetensors)";
+  tileweave logits --model DIR --ids 1,2,3 --out logits.safetensors
+  tileweave logits --model DIR --ids-file many.txt --side-by-side 8 --out logits.safetensors)";
 
 void add_logits(VerbHost& host) {
   auto options = std::make_shared<LogitsOptions>();
@@ -225,12 +228,18 @@ void add_logits(VerbHost& host) {
   auto ids_text = std::make_shared<std::string>();
   CLI::Option* ids = verb->add_option("--ids", *ids_text, "Token ids: 1,2,3")->type_name("IDS");
   CLI::Option* prompt = verb->add_option("--prompt", options->prompt, "Text")->type_name("TEXT");
-  prompt->excludes(ids);
+  CLI::Option* ids_file = verb->add_option("--ids-file", options->ids_file,
+                                           "Sequences: token ids as of --ids, one sequence a line")
+                              ->type_name("FILE");
+  prompt->excludes(ids)->excludes(ids_file);
+  ids->excludes(ids_file);
+  add_integer(verb, "--side-by-side", options->side_by_side, std::int64_t{0}, std::int64_t{64},
+              "Sequences in a step of one token of each; 0: one after the other, as prompts");
   verb->add_option("--out", options->out, "File to write")->required()->type_name("FILE");
   host.add_json(verb);
-  host.prepare(verb, [&host, options, ids, ids_text, prompt] {
-    if (prompt->count() == 0 && ids->count() == 0) {
-      throw UsageError("--ids or --prompt is missing", "tileweave logits");
+  host.prepare(verb, [&host, options, ids, ids_text, prompt, ids_file] {
+    if (prompt->count() + ids->count() + ids_file->count() == 0) {
+      throw UsageError("--ids, --ids-file or --prompt is missing", "tileweave logits");
     }
     if (options->out.empty()) throw UsageError("--out is empty", "tileweave logits");
     if (ids->count() != 0) {

@@ -134,7 +134,7 @@ ChatOptions chat_options(const std::string& directory) {
   return options;
 }
 
-std::vector<std::int32_t> parse_ids(const std::string& text) {
+std::vector<std::int32_t> parse_ids(const std::string& text, const std::string& from) {
   std::vector<std::int32_t> ids;
   const char* at = text.data();
   const char* end = at + text.size();
@@ -142,7 +142,7 @@ std::vector<std::int32_t> parse_ids(const std::string& text) {
     std::int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || id < 0 || (next != end && *next != ',')) {
-      throw Error("read --ids", "token ids as in 1,2,3", "`" + text + "`");
+      throw Error("read " + from, "token ids as in 1,2,3", "`" + text + "`");
     }
     ids.push_back(id);
     if (next == end) return ids;

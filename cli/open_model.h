@@ -61,7 +61,7 @@ std::vector<std::int32_t> eos_ids(const ModelDescription& description);
 /// What a chat template needs to know of the model's tokenizer.
 ChatOptions chat_options(const std::string& directory);
 
-/// Token ids of "1,2,3"; throws Error naming what is no id.
-std::vector<std::int32_t> parse_ids(const std::string& text);
+/// Token ids of "1,2,3"; throws Error naming what is no id and where they stand.
+std::vector<std::int32_t> parse_ids(const std::string& text, const std::string& from = "--ids");
 
 }  // namespace tileweave::cli

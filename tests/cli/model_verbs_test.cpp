@@ -1,10 +1,12 @@
 // The verbs of language models as a user starts them.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -118,6 +120,57 @@ TEST_F(ModelVerbs, LogitsAreOneF32Tensor) {
               vocabulary * sizeof(float));
   const auto largest = std::max_element(last.begin(), last.end()) - last.begin();
   EXPECT_EQ(json_of(with(generate_, {"--ids", "1,2,3"})).at("ids")[0], largest);
+}
+
+/// The tensor of a file that `tileweave logits` wrote, row by row.
+std::vector<std::vector<float>> rows_of(const std::string& path) {
+  const Safetensors file = Safetensors::open(path);
+  const StoredTensor& tensor = file.tensors().at(0);
+  std::vector<std::vector<float>> rows(static_cast<std::size_t>(tensor.shape[0]));
+  const auto columns = static_cast<std::size_t>(tensor.shape[1]);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    rows[r].resize(columns);
+    std::memcpy(rows[r].data(), tensor.bytes.data() + r * columns * sizeof(float),
+                columns * sizeof(float));
+  }
+  return rows;
+}
+
+TEST_F(ModelVerbs, LogitsOfAFileOfSequencesAreThoseOfEachAlone) {
+  const std::vector<std::string> lines = {"1,2,3", "9,8", "7,7,7,7"};
+  folder_.write("ids.txt", lines[0] + "\n" + lines[1] + "\n" + lines[2] + "\n");
+  const auto logits_of = [&](const std::string& name, const Words& more) {
+    const Words words = {"logits", "--model", folder_.path(), "--out", folder_ / name};
+    const CommandResult result = run(with(words, more));
+    EXPECT_EQ(result.status, kSuccess) << result.err;
+    return rows_of(folder_ / name);
+  };
+  std::vector<std::vector<std::vector<float>>> alone;
+  for (const std::string& line : lines) alone.push_back(logits_of("alone", {"--ids", line}));
+
+  std::vector<std::vector<float>> expected;
+  for (const auto& rows : alone) expected.insert(expected.end(), rows.begin(), rows.end());
+  EXPECT_EQ(logits_of("prompts", {"--ids-file", folder_ / "ids.txt"}), expected);
+
+  // Two by two: position by position, then the third.
+  expected = {alone[0][0], alone[1][0], alone[0][1], alone[1][1], alone[0][2],
+              alone[2][0], alone[2][1], alone[2][2], alone[2][3]};
+  EXPECT_EQ(logits_of("decode", {"--ids-file", folder_ / "ids.txt", "--side-by-side", "2"}),
+            expected);
+}
+
+TEST_F(ModelVerbs, LogitsGoStraightIntoANamedPipe) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread reader([&] {
+    std::ofstream(folder_ / "copy", std::ios::binary)
+        << std::ifstream(pipe, std::ios::binary).rdbuf();
+  });
+  const Words words = {"logits", "--model", folder_.path(), "--ids", "1,2,3", "--out"};
+  EXPECT_EQ(run(with(words, {pipe})).status, kSuccess);
+  reader.join();
+  EXPECT_EQ(run(with(words, {folder_ / "file"})).status, kSuccess);
+  EXPECT_EQ(folder_.read("copy"), folder_.read("file"));
 }
 
 TEST_F(ModelVerbs, TokenizeNeedsTheTokenizerAloneAndTakesBytesVerbatim) {
@@ -248,6 +301,8 @@ TEST_F(ModelVerbs, BadInputIsOneSentenceThatNamesIt) {
   const std::string missing = folder_ / "missing";
   const Words generate{"generate", "--prompt", "Hi"};
   const auto nothing = [](const ModelFolder&) {};
+  folder_.write("bad_ids.txt", "1,2\n3,x\n");
+  folder_.write("no_ids.txt", "");
   const std::vector<BadInput> cases = {
       {"no directory", nothing, {"info", "--model", missing}, {"missing"}},
       {"empty prompt", nothing, {"generate", "--prompt", ""}, {"at least one token"}},
@@ -260,6 +315,18 @@ TEST_F(ModelVerbs, BadInputIsOneSentenceThatNamesIt) {
        {"generate", "--prompt", std::string(3000, 'x') + " " + std::string(3000, 'y')},
        {"at most 255 tokens"}},
       {"unwritable logits", nothing, {"logits", "--ids", "1", "--out", missing + "/a/b"}, {"a/b"}},
+      {"no file of ids",
+       nothing,
+       {"logits", "--ids-file", missing, "--out", folder_ / "x"},
+       {"missing"}},
+      {"ids that are none in a file",
+       nothing,
+       {"logits", "--ids-file", folder_ / "bad_ids.txt", "--out", folder_ / "x"},
+       {"line 2", "bad_ids.txt", "3,x"}},
+      {"a file of no ids",
+       nothing,
+       {"logits", "--ids-file", folder_ / "no_ids.txt", "--out", folder_ / "x"},
+       {"none in", "no_ids.txt"}},
       {"timeline is a folder", nothing, with(generate, {"--timeline", folder_.path()}), {"folder"}},
       {"bad temperature", nothing, with(generate, {"--temperature", "-1"}), {"temperature"}},
       {"bad top-p", nothing, with(generate, {"--top-p", "0"}), {"top_p"}},

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "tileweave/core/error.h"
 
@@ -49,6 +50,27 @@ class AtomicFileTest : public ::testing::Test {
 
   fs::path folder_;
 };
+
+TEST_F(AtomicFileTest, WritesStraightThroughANamedPipeWhereAskedTo) {
+  const fs::path path = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_NE(refusal_of(path).find("not a regular file"), std::string::npos);
+  EXPECT_TRUE(is_pipe(path.string()));
+  EXPECT_FALSE(is_pipe(folder_.string()));
+  EXPECT_FALSE(is_pipe((folder_ / "missing").string()));
+  std::string seen;
+  std::thread reader([&] { seen = read(path); });
+  {
+    AtomicFile file(path.string(), NamedPipe::kWriteThrough);
+    file.write("first ");
+    file.write("second");
+    file.commit();
+  }
+  reader.join();
+  EXPECT_EQ(seen, "first second");
+  EXPECT_TRUE(is_pipe(path.string())) << "and stays one";
+  EXPECT_EQ(num_files(), 1u);
+}
 
 TEST_F(AtomicFileTest, WritesAndReplacesAndLeavesNothingElse) {
   const fs::path path = folder_ / "out.json";

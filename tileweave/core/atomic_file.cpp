@@ -45,7 +45,19 @@ std::string resolve_target(const std::string& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_target(path)) {
+bool is_pipe(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+AtomicFile::AtomicFile(const std::string& path, NamedPipe pipe) : path_(path) {
+  if (pipe == NamedPipe::kWriteThrough && is_pipe(path)) {
+    file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file_ < 0) refuse_errno(path, "open");
+    is_pipe_ = true;
+    return;
+  }
+  target_ = resolve_target(path);
   const std::string stem = target_ + ".tmp-" + std::to_string(::getpid()) + "-";
   for (int attempt = 0; file_ < 0; ++attempt) {
     temporary_ = stem + std::to_string(attempt);
@@ -56,7 +68,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_t
 
 AtomicFile::~AtomicFile() {
   if (file_ >= 0) ::close(file_);
-  if (!is_renamed_) ::unlink(temporary_.c_str());
+  if (!is_renamed_ && !is_pipe_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -73,10 +85,11 @@ void AtomicFile::write(std::string_view text) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(file_) != 0) refuse_errno(path_, "fsync");
+  if (!is_pipe_ && ::fsync(file_) != 0) refuse_errno(path_, "fsync");
   const int file = file_;
   file_ = -1;
   if (::close(file) != 0) refuse_errno(path_, "close");
+  if (is_pipe_) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) refuse_errno(path_, "rename");
   is_renamed_ = true;
 }

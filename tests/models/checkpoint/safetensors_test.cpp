@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <numeric>
 #include <random>
 
 #include "tests/models/checkpoint/temporary_folder.h"
@@ -58,6 +60,29 @@ TEST(Safetensors, AreWrittenAsTheReferenceImplementationDoes) {
   const TemporaryFolder folder;
   write_safetensors(folder.path("own"), tensors, official.metadata());
   EXPECT_EQ(text_of(folder.path("own")), text_of(kOfficial));
+}
+
+TEST(Safetensors, WrittenPieceByPieceAreTheSameFile) {
+  std::vector<float> values(15);
+  std::iota(values.begin(), values.end(), 1.0F);
+  const auto bytes = std::as_bytes(std::span(values));
+  const TemporaryFolder folder;
+  write_safetensors(folder.path("whole"),
+                    std::vector<TensorToWrite>{{"x", DType::kF32, {5, 3}, bytes}});
+  {
+    SafetensorsStream file(folder.path("pieces"), "x", DType::kF32, {5, 3});
+    file.write(bytes.first(24));
+    file.write(bytes.subspan(24));
+    file.commit();
+  }
+  EXPECT_EQ(text_of(folder.path("pieces")), text_of(folder.path("whole")));
+  {
+    SafetensorsStream file(folder.path("short"), "x", DType::kF32, {5, 3});
+    file.write(bytes.first(24));
+    EXPECT_THROW(file.commit(), Error);
+    EXPECT_THROW(file.write(bytes), Error) << "more than the shape has";
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path("short")));
 }
 
 TEST(Safetensors, MayBeMovedAndHoldNothing) {

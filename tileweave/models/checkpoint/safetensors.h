@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tileweave/core/atomic_file.h"
 #include "tileweave/core/dtype.h"
 #include "tileweave/core/file_map.h"
 
@@ -72,5 +73,21 @@ struct TensorToWrite {
 /// stands twice or `bytes` does not fit the shape; an old file stays.
 void write_safetensors(const std::string& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata = {});
+
+/// A file of one tensor whose bytes come piece by piece, for those too large for memory. As
+/// AtomicFile has it: whole or not at all, and straight into a named pipe.
+class SafetensorsStream {
+ public:
+  SafetensorsStream(const std::string& path, const std::string& name, DType dtype,
+                    const std::vector<std::int64_t>& shape);
+  void write(std::span<const std::byte> bytes);
+  /// The last call; throws Error unless as many bytes came as the shape has.
+  void commit();
+
+ private:
+  std::string path_;
+  AtomicFile file_;
+  std::size_t missing_;
+};
 
 }  // namespace tileweave
