@@ -77,7 +77,7 @@ SHAPES = {
 def tiny(shape):
     """The same architecture, small enough for a check without a GPU."""
     return dataclasses.replace(
-        shape, vocab=512, hidden=64, inner=128, layers=2, heads=4, kv_heads=2, head_dim=16
+        shape, vocab=512, hidden=64, inner=128, layers=2, heads=4, kv_heads=2, head_dim=64
     )
 
 
