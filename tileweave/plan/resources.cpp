@@ -59,7 +59,8 @@ DeviceLimits h200_limits() {
           .shared_unit = 128,
           .shared_reserved = 1024,
           .hardware_queues = 8,
-          .compute_capability = 90};
+          .compute_capability = 90,
+          .l2_bytes = 50 << 20};
 }
 
 DeviceLimits partition(DeviceLimits device, std::int32_t num_sms) {

@@ -36,6 +36,7 @@ struct DeviceLimits {
   std::int64_t shared_reserved = 0;     // taken by the system for every block
   std::int32_t hardware_queues = 8;     // streams that can make progress independently
   std::int32_t compute_capability = 0;  // 90 for 9.0; 0: no GPU
+  std::int64_t l2_bytes = 0;            // 0: not known
 };
 
 /// H100 and H200 (sm_90), whole GPU of 132 SMs.

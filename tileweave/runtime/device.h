@@ -52,6 +52,8 @@ class Device {
 
   virtual const std::string& name() const = 0;  // "cpu" or "cuda"
   virtual const DeviceLimits& limits() const = 0;
+  /// Version of the driver that the device runs under; empty where there is none.
+  virtual std::string driver() const { return {}; }
   KernelLibrary& kernels() { return kernels_; }
   const KernelLibrary& kernels() const { return kernels_; }
 

@@ -1,15 +1,12 @@
 #include "tileweave/runtime/launch_order_record.h"
 
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 #include <vector>
 
-#include "tileweave/core/atomic_file.h"
+#include "tileweave/core/cache_file.h"
 #include "tileweave/core/error.h"
 
 namespace tileweave {
@@ -21,14 +18,6 @@ namespace fs = std::filesystem;
 constexpr const char* kFormat = "tileweave launch order";
 constexpr int kFormatVersion = 1;
 constexpr const char* kFileName = "launch_order.json";
-constexpr std::uintmax_t kLargestFile = 1 << 20;  // ours stay far below; others' are not read
-
-/// An absolute folder named by an environment variable; the XDG rules ignore relative ones.
-std::optional<fs::path> folder_of(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr || !fs::path(text).is_absolute()) return std::nullopt;
-  return fs::path(text);
-}
 
 std::optional<std::int64_t> count_of(const Json& object, const char* key) {
   const auto at = object.find(key);
@@ -66,13 +55,9 @@ Json to_json(const LaunchOrderCount& count) {
 /// Empty for a file that is not ours or says anything that we would not have written: one damaged
 /// record makes the others doubtful, too.
 std::vector<LaunchOrderRecord> read_records(const std::string& path) {
-  std::error_code error;
-  // Regular files only: opening a pipe would wait for its writer.
-  if (!fs::is_regular_file(path, error) || error) return {};
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error || size > kLargestFile) return {};
-  std::ifstream file(path, std::ios::binary);
-  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const std::optional<std::string> text = read_cache_file(path);
+  if (!text) return {};
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("format", Json()) != kFormat ||
       json.value("version", Json()) != kFormatVersion) {
     return {};
@@ -100,14 +85,8 @@ LaunchOrder launch_order_of(const LaunchOrderRecord& record) {
 }
 
 std::string launch_order_path(const std::string& folder) {
-  if (!folder.empty()) return (fs::path(folder) / kFileName).string();
-  if (const auto cache = folder_of("XDG_CACHE_HOME")) {
-    return (*cache / "tileweave" / kFileName).string();
-  }
-  if (const auto home = folder_of("HOME")) {
-    return (*home / ".cache" / "tileweave" / kFileName).string();
-  }
-  return {};
+  const std::string found = cache_folder(folder);
+  return found.empty() ? found : (fs::path(found) / kFileName).string();
 }
 
 void store_launch_order(const LaunchOrderRecord& record, const std::string& path) {
@@ -137,12 +116,7 @@ void store_launch_order(const LaunchOrderRecord& record, const std::string& path
   } catch (const Json::exception&) {
     throw Error(operation, "UTF-8 names of the GPU and of its driver", "other bytes");
   }
-
-  const fs::path folder = fs::path(path).parent_path();
-  std::error_code error;
-  if (!folder.empty()) fs::create_directories(folder, error);
-  if (error) throw Error(operation, "a folder that can be made or written", error.message());
-  write_file_atomically(path, text);
+  write_cache_file(path, text);
 }
 
 LaunchOrder stored_launch_order(const std::string& gpu, const std::string& driver,

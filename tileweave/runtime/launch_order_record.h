@@ -34,8 +34,7 @@ inline constexpr std::int64_t kLaunchesToTrust = 1000;
 /// What the counts say, wherever they came from.
 LaunchOrder launch_order_of(const LaunchOrderRecord& record);
 
-/// The file below `folder`, or, if that is empty, below $XDG_CACHE_HOME/tileweave or else
-/// ~/.cache/tileweave. Empty when no folder is given and neither variable names one.
+/// The file below cache_folder(folder); empty where that is.
 std::string launch_order_path(const std::string& folder = {});
 
 /// Makes the folders on the way where they are missing.

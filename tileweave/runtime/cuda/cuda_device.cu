@@ -52,6 +52,7 @@ CudaDevice::CudaDevice(const CudaOptions& options) : index_(options.device_index
   const CurrentDevice current(index_);
   check_cuda(cudaFree(nullptr), "start CUDA on the GPU");
   limits_ = query_device_limits(index_);
+  driver_ = driver_name();
   const int wanted = options.num_sms;
   if (wanted < 0 || wanted > limits_.num_sms) {
     throw Error("open part of a GPU",

@@ -29,6 +29,7 @@ class CudaDevice final : public Device {
 
   const std::string& name() const override { return name_; }
   const DeviceLimits& limits() const override { return limits_; }
+  std::string driver() const override { return driver_; }
   void* allocate(std::size_t bytes) override;
   void release(void* pointer) noexcept override;
   void* allocate_shared(std::size_t bytes) override;
@@ -53,6 +54,7 @@ class CudaDevice final : public Device {
   std::string name_ = "cuda";
   int index_ = 0;
   DeviceLimits limits_;
+  std::string driver_;
   std::unique_ptr<SmPartition> partition_;
   std::unique_ptr<KernelLoader> loader_;
   cudaStream_t copies_ = nullptr;

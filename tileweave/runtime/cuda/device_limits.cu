@@ -1,5 +1,8 @@
 #include <cuda_runtime.h>
 
+#include <fstream>
+#include <string>
+
 #include "tileweave/runtime/cuda/cuda_environment.h"
 #include "tileweave/runtime/cuda/cuda_status.cuh"
 #include "tileweave/runtime/cuda/device_limits.cuh"
@@ -25,6 +28,16 @@ int compute_capability(int device_index) {
          attribute(cudaDevAttrComputeCapabilityMinor, device_index);
 }
 
+std::string driver_name() {
+  // The kernel module's version; CUDA's runtime does not tell it.
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string text;
+  if (file >> text) return text;
+  int version = 0;
+  check_cuda(cudaDriverGetVersion(&version), "ask for the driver's version");
+  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 DeviceLimits query_device_limits(int device_index) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, device_index), "ask for the GPU's name");
@@ -45,6 +58,7 @@ DeviceLimits query_device_limits(int device_index) {
   limits.shared_unit = kSharedUnit;
   limits.shared_reserved = ask(cudaDevAttrReservedSharedMemoryPerBlock);
   limits.hardware_queues = hardware_queues();
+  limits.l2_bytes = ask(cudaDevAttrL2CacheSize);
   limits.compute_capability = compute_capability(device_index);
   return limits;
 }

@@ -1,7 +1,6 @@
 #include "tileweave/runtime/cuda/probe.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "tileweave/core/error.h"
 #include "tileweave/runtime/cuda/cuda_status.cuh"
@@ -9,19 +8,6 @@
 #include "tileweave/runtime/cuda/probe_parts.cuh"
 
 namespace tileweave {
-
-namespace {
-
-/// The kernel module's version; CUDA's runtime does not tell it.
-std::string driver_name(int cuda_version) {
-  std::ifstream file("/sys/module/nvidia/version");
-  std::string text;
-  if (file >> text) return text;
-  return "CUDA " + std::to_string(cuda_version / 1000) + "." +
-         std::to_string(cuda_version % 1000 / 10);
-}
-
-}  // namespace
 
 bool MachineReport::launch_order_kept() const {
   return !launch_order.empty() &&
@@ -48,7 +34,7 @@ MachineReport probe_machine(const ProbeOptions& options) {
   int value = 0;
   check_cuda(cudaDriverGetVersion(&value), "ask for the driver's version");
   report.driver_version = value;
-  report.driver = driver_name(value);
+  report.driver = device.driver();
   check_cuda(cudaRuntimeGetVersion(&value), "ask for the runtime's version");
   report.runtime_version = value;
   report.compute_capability = compute_capability(device.index());
