@@ -46,18 +46,14 @@ void packed_linear(StepBuilder& b, const LinearSpec& spec) {
                             .shared_padding = knobs.shared_padding,
                             .shared_limit = b.context().limits.shared_bytes_per_block,
                             .edge = knobs.edge};
-  options =
-      skinny_gemm_cut(b.tensors()[spec.x].spec.shape[0], weight.shape[0], weight.shape[1],
-                      b.context().limits.num_sms, options,
-                      static_cast<std::int32_t>(std::max<std::int64_t>(1, knobs.blocks_per_sm)),
-                      spec.norm != kNoTensor);
-  if (knobs.strips_per_work > 0) options.strips_per_work = knobs.strips_per_work;
-  if (knobs.split_k > 0) options.split_k = knobs.split_k;
-  if (knobs.stages > 0) {
-    options.stages = knobs.stages;
-    options.window = SkinnyGemmOptions{}.window;  // the cut's was for its own ring
-  }
-  if (knobs.window > 0) options.window = knobs.window;
+  options = skinny_gemm_cut(b.tensors()[spec.x].spec.shape[0], weight.shape[0], weight.shape[1],
+                            b.context().limits.num_sms, options,
+                            {.blocks_per_sm = knobs.blocks_per_sm,
+                             .strips_per_work = knobs.strips_per_work,
+                             .split_k = knobs.split_k,
+                             .stages = knobs.stages,
+                             .window = knobs.window},
+                            spec.norm != kNoTensor);
   b.plan().add(skinny_gemm(b.tensors(), options,
                            {.x = spec.x,
                             .w = b.weight(weight, spec.name),

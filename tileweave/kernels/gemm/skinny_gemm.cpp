@@ -237,6 +237,21 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
   return cut;
 }
 
+SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k,
+                                  std::int32_t num_sms, const SkinnyGemmOptions& base,
+                                  const SkinnyGemmKnobs& knobs, bool with_norm) {
+  const auto per_sm = static_cast<std::int32_t>(std::max<std::int64_t>(1, knobs.blocks_per_sm));
+  SkinnyGemmOptions cut = skinny_gemm_cut(m, n, k, num_sms, base, per_sm, with_norm);
+  if (knobs.strips_per_work > 0) cut.strips_per_work = knobs.strips_per_work;
+  if (knobs.split_k > 0) cut.split_k = knobs.split_k;
+  if (knobs.stages > 0) {
+    cut.stages = knobs.stages;
+    cut.window = base.window;  // the cut's was for its own ring
+  }
+  if (knobs.window > 0) cut.window = knobs.window;
+  return cut;
+}
+
 std::int64_t skinny_gemm_least_shared(std::int64_t m, std::int64_t k, SkinnyKernel kernel,
                                       std::int64_t norm_bytes) {
   const SkinnyGemmSchedule s =

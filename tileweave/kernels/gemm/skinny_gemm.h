@@ -69,6 +69,20 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
                                   std::int32_t num_sms, const SkinnyGemmOptions& base,
                                   std::int32_t blocks_per_sm = 1, bool with_norm = false);
 
+/// What may be chosen for speed in a cut; 0: as skinny_gemm_cut has it.
+struct SkinnyGemmKnobs {
+  std::int64_t blocks_per_sm = 0;  // how many blocks are to fit one SM
+  std::int64_t strips_per_work = 0;
+  std::int64_t split_k = 0;
+  std::int64_t stages = 0;
+  std::int64_t window = 0;
+};
+
+/// skinny_gemm_cut where the knobs say nothing else.
+SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k,
+                                  std::int32_t num_sms, const SkinnyGemmOptions& base,
+                                  const SkinnyGemmKnobs& knobs, bool with_norm);
+
 /// Bytes of shared memory of a block in the smallest cut of `m` rows of `k` columns; `norm_bytes`:
 /// of the norm's weights, 0 without one. Pure.
 std::int64_t skinny_gemm_least_shared(std::int64_t m, std::int64_t k, SkinnyKernel kernel,
