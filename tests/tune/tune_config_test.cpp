@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/tune/tune_folder.h"
+#include "tileweave/kernels/gemm/skinny_gemm_args.h"
 #include "tileweave/tune/tune_skinny_gemm.h"
 
 namespace tileweave {
@@ -140,16 +142,19 @@ TEST(TuneConfig, ACutWithAnotherResultIsRefused) {
                                          {.cold_bytes = 1, .seconds_per_sample = 1e-5});
   task.prepare({0, 0, 0, 0, 0});
   EXPECT_NO_THROW(task.prepare({0, 1, 2, 0, 0}));
-  // A kernel that goes wrong where K is split.
-  KernelLibrary broken;
-  add_skinny_gemm_cpu(broken);
+  // A kernel that goes wrong where K is split: it adds a bias that nobody asked for.
+  static const std::vector<float> ones(64, 1.0F);
+  KernelLibrary right;
+  add_skinny_gemm_cpu(right);
   const auto wrong = open_cpu_device({.num_sms = 2});
-  for (const auto& [name, kernel] : broken.all()) {
+  for (const auto& [name, kernel] : right.all()) {
     KernelImpl changed = kernel;
-    const bool split = name.find(".split") != std::string::npos;
-    changed.cpu = [run = kernel.cpu, split](CpuLane& lane, const std::byte* args,
-                                            const std::byte* context) {
-      if (!split) run(lane, args, context);
+    changed.cpu = [run = kernel.cpu, split = name.find(".split") != std::string::npos](
+                      CpuLane& lane, const std::byte* args, const std::byte* context) {
+      SkinnyGemmArgs own;
+      std::memcpy(&own, args, sizeof(own));
+      if (split) own.bias = {ones.data()};
+      run(lane, reinterpret_cast<const std::byte*>(&own), context);
     };
     wrong->kernels().add(changed);
   }
