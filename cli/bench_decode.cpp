@@ -24,6 +24,7 @@ namespace {
 constexpr std::size_t kReadBytes = std::size_t{1} << 30;
 
 constexpr std::int64_t kCpuSteps = 16;
+constexpr std::int64_t kUsualContext = 128;
 
 /// One shape on the CPU.
 struct CpuCase {
@@ -103,6 +104,31 @@ std::vector<std::int64_t> parse_counts(const std::string& text, std::int64_t mos
   }
 }
 
+std::vector<Growth> parse_growths(const std::string& text, std::int64_t most) {
+  std::vector<Growth> growths;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, comma - at);
+    const std::size_t plus = word.find('+');
+    try {
+      require(plus != std::string::npos, "read a growth", "a `+`");
+      const auto number = [&](const std::string& digits) {
+        const std::vector<std::int64_t> one = parse_counts(digits, most);
+        require(one.size() == 1, "read a growth", "one number");
+        return one[0];
+      };
+      growths.push_back({number(word.substr(0, plus)), number(word.substr(plus + 1))});
+    } catch (const Error&) {
+      throw Error("read growing contexts",
+                  "tokens and steps as in 128+64,1024+1024, from 1 to " + std::to_string(most),
+                  "`" + text + "`");
+    }
+    if (comma == text.size()) return growths;
+    at = comma + 1;
+  }
+}
+
 std::vector<Granularity> parse_granularities(const std::string& text) {
   std::vector<Granularity> found;
   std::size_t at = 0;
@@ -122,21 +148,22 @@ std::vector<Granularity> parse_granularities(const std::string& text) {
   }
 }
 
-int bench_decode(const BenchDecodeOptions& asked, std::ostream& out, std::ostream& err) {
-  require(
-      !asked.batches.empty() && !asked.contexts.empty() && asked.steps >= 0 && asked.repeat >= 1,
-      "measure decoding", "a batch, context, number of steps and repeats of at least 1");
+int bench_decode(const BenchDecodeOptions& given, std::ostream& out, std::ostream& err) {
+  BenchDecodeOptions asked = given;
+  if (asked.contexts.empty() && asked.growths.empty()) asked.contexts = {kUsualContext};
+  require(!asked.batches.empty() && asked.steps >= 0 && asked.repeat >= 1, "measure decoding",
+          "a batch, context, number of steps and repeats of at least 1");
   const ModelDescription description = read_description(asked.choice.model);
   if (on_gpu(asked.choice, description.config)) {
     return bench_decode_gpu(asked, description, out, err);
   }
-  require(
-      asked.batches.size() == 1 && asked.contexts.size() == 1 && asked.granularities.size() <= 1 &&
-          asked.knobs.empty() && asked.serial_knobs.empty() && asked.json_file.empty() &&
-          asked.tile_arm == TileArm::kNo,
-      "measure decoding",
-      "one batch, context and granularity on the CPU, and no --knobs, --serial-knobs, --tile or "
-      "--json-file");
+  require(asked.batches.size() == 1 && asked.contexts.size() == 1 &&
+              asked.granularities.size() <= 1 && asked.knobs.empty() &&
+              asked.serial_knobs.empty() && asked.json_file.empty() && asked.growths.empty() &&
+              asked.tile_arm == ExtraArm::kNo && asked.without_attention == ExtraArm::kNo,
+          "measure decoding",
+          "one batch, context and granularity on the CPU, and no --knobs, --serial-knobs, --grow, "
+          "--tile, --without-attention or --json-file");
   CpuCase options{.choice = asked.choice,
                   .batch = asked.batches[0],
                   .context = asked.contexts[0],

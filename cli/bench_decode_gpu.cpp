@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/bench_nodes.h"
 #include "cli/command_line.h"
 #include "cli/cuda_machine.h"
 #include "cli/hop_report.h"
@@ -29,6 +30,8 @@ constexpr std::int64_t kPage = 16;
 constexpr std::int64_t kGpuSteps = 64;
 constexpr float kCacheSpread = 1;
 
+constexpr const char* kWithoutAttention = "no attn";
+
 struct ArmSpec {
   std::string name;
   Mode mode;
@@ -46,10 +49,18 @@ struct Arm {
   std::vector<std::uint32_t> scores = {};  // bits of the last step's logits
 };
 
+enum class Context : std::uint8_t { kFixed, kGrowing };
+
 struct Case {
   Granularity granularity = Granularity::kOps;
   std::int64_t batch = 1;
-  std::int64_t context = 1;
+  Growth tokens;
+  Context context = Context::kFixed;
+
+  std::string context_text() const {
+    return context == Context::kFixed ? std::to_string(tokens.context)
+                                      : fmt::format("{}+{}", tokens.context, tokens.steps);
+  }
 };
 
 std::vector<ArmSpec> arms_of(const BenchDecodeOptions& options, const StepKnobs& knobs,
@@ -64,11 +75,14 @@ std::vector<ArmSpec> arms_of(const BenchDecodeOptions& options, const StepKnobs&
     arms.push_back({std::filesystem::path(options.knobs[i]).stem().string(), Mode::kOverlap,
                     read_knobs(options.knobs[i])});
   }
-  if (options.tile_arm == TileArm::kYes) {
+  if (options.tile_arm == ExtraArm::kYes) {
     StepKnobs tile =
         with_edges(knobs, {.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion});
     tile.num_streams = std::max(2, streams);
     arms.push_back({"tile", Mode::kOverlap, tile});
+  }
+  if (options.without_attention == ExtraArm::kYes) {
+    arms.push_back({kWithoutAttention, Mode::kOverlap, knobs});
   }
   return arms;
 }
@@ -106,24 +120,26 @@ class Bench {
       } catch (const Error& error) {
         arm.failure = error.what();
         arm.loop.reset();
-        for (const KvCache::SequenceId s : sequences) decoder.truncate(s, which.context);
+        for (const KvCache::SequenceId s : sequences) decoder.truncate(s, which.tokens.context);
       }
     };
     for (const ArmSpec& spec : arms_of(options_, knobs, options_.choice.num_streams)) {
       Arm& arm = arms.emplace_back(Arm{.name = spec.name, .knobs = spec.knobs});
       attempt(arm, [&] {
-        arm.loop = make_loop(which, spec.mode, spec.knobs, Tracing::kOff);
-        run_once(arm, sequences, first);  // warms up
+        arm.loop = make_loop(which, spec, Tracing::kOff);
+        run_once(arm, which, sequences, first);  // warms up
         arm.seconds.clear();
         keep_results(arm);
       });
     }
     for (std::int64_t i = 0; i < options_.repeat; ++i) {
       for (Arm& arm : arms) {  // in turn
-        attempt(arm, [&] { run_once(arm, sequences, first); });
+        attempt(arm, [&] { run_once(arm, which, sequences, first); });
       }
     }
-    for (Arm& arm : arms) attempt(arm, [&] { check_results(arm, arms[0]); });
+    for (Arm& arm : arms) {
+      if (arm.name != kWithoutAttention) attempt(arm, [&] { check_results(arm, arms[0]); });
+    }
     Json json = report(which, arms, table);
     arms.clear();
     Arm traced;
@@ -138,7 +154,7 @@ class Bench {
     std::vector<KvCache::SequenceId> sequences;
     for (std::int64_t s = 0; s < which.batch; ++s) {
       sequences.push_back(model_.decoder->add_sequence());
-      model_.decoder->cache().extend(sequences.back(), which.context);
+      model_.decoder->cache().extend(sequences.back(), which.tokens.context);
     }
     return sequences;
   }
@@ -149,28 +165,32 @@ class Bench {
                          model_.device->limits().num_sms);
   }
 
-  std::unique_ptr<DecodeLoop> make_loop(const Case& which, Mode mode, const StepKnobs& knobs,
-                                        Tracing tracing) {
+  std::unique_ptr<DecodeLoop> make_loop(const Case& which, const ArmSpec& spec, Tracing tracing) {
     // The launch order is trusted for the measurement alone: a deadline would end a run in which
     // it did not hold.
-    RunOptions run{.mode = mode,
+    RunOptions run{.mode = spec.mode,
                    .submit = options_.choice.submit,
                    .tracing = tracing,
                    .launch_order = LaunchOrder::kTrusted};
-    return std::make_unique<DecodeLoop>(
-        *model_.decoder, DecodeLoopOptions{.run = run,
-                                           .knobs = knobs,
-                                           .rows = which.batch,
-                                           .max_tokens = which.context + options_.steps + 1,
-                                           .ring_length = options_.steps});
+    DecodeLoopOptions loop{.run = run,
+                           .knobs = spec.knobs,
+                           .rows = which.batch,
+                           .max_tokens = which.tokens.context + which.tokens.steps + 1,
+                           .ring_length = which.tokens.steps};
+    if (spec.name == kWithoutAttention) {
+      add_bench_kernels(model_.decoder->device());
+      loop.rewrite = [](Plan& plan) { replace_attention(plan); };
+    }
+    return std::make_unique<DecodeLoop>(*model_.decoder, loop);
   }
 
-  void run_once(Arm& arm, const std::vector<KvCache::SequenceId>& sequences,
-                const std::vector<std::int32_t>& first) {
-    arm.loop->start(sequences, first, options_.steps);
-    const double seconds =
-        seconds_on_gpu(arm.loop->program(), [&] { arm.loop->enqueue(options_.steps); });
-    arm.seconds.push_back(seconds / static_cast<double>(options_.steps));
+  static void run_once(Arm& arm, const Case& which,
+                       const std::vector<KvCache::SequenceId>& sequences,
+                       const std::vector<std::int32_t>& first) {
+    const std::int64_t steps = which.tokens.steps;
+    arm.loop->start(sequences, first, steps);
+    const double seconds = seconds_on_gpu(arm.loop->program(), [&] { arm.loop->enqueue(steps); });
+    arm.seconds.push_back(seconds / static_cast<double>(steps));
     arm.ids = arm.loop->wait();
     arm.loop->finish(0);
   }
@@ -194,8 +214,8 @@ class Bench {
 
   double kv_bytes(const Case& which) const {
     const KvCacheShape& shape = model_.decoder->cache().shape();
-    const double tokens = static_cast<double>(which.context) +
-                          static_cast<double>(options_.steps + 1) / 2;  // on average
+    const double tokens = static_cast<double>(which.tokens.context) +
+                          static_cast<double>(which.tokens.steps + 1) / 2;  // on average
     return tokens * static_cast<double>(which.batch) * 2.0 *
            static_cast<double>(shape.layers * shape.row_elements) *
            static_cast<double>(size_of(shape.dtype));
@@ -209,8 +229,8 @@ class Bench {
     for (const Arm& arm : arms) {
       if (!arm.failure.empty()) {
         failed_ = true;
-        table += fmt::format("{:<7} {:>5} {:>8} {:<8} {}\n", name_of(which.granularity),
-                             which.batch, which.context, arm.name, arm.failure);
+        table += fmt::format("{:<7} {:>5} {:>9} {:<8} {}\n", name_of(which.granularity),
+                             which.batch, which.context_text(), arm.name, arm.failure);
         rows.push_back({{"arm", arm.name}, {"failure", arm.failure}});
         continue;
       }
@@ -223,9 +243,9 @@ class Bench {
       const double per_node = seconds / nodes * 1e6;
       const double above = (seconds - bytes / rate_) / nodes * 1e6;
       table += fmt::format(
-          "{:<7} {:>5} {:>8} {:<8} {:>9.4f} {:>8.3f} {:>8.1f} {:>7.3f} {:>6.0f} {:>8.2f} {:>8.2f} "
+          "{:<7} {:>5} {:>9} {:<8} {:>9.4f} {:>8.3f} {:>8.1f} {:>7.3f} {:>6.0f} {:>8.2f} {:>8.2f} "
           "{:>5}\n",
-          name_of(which.granularity), which.batch, which.context, arm.name, seconds * 1e3,
+          name_of(which.granularity), which.batch, which.context_text(), arm.name, seconds * 1e3,
           bytes * 1e-9, share * 100, serial / seconds, nodes, per_node, above,
           program.verdict().num_downgrades());
       rows.push_back(
@@ -241,26 +261,47 @@ class Bench {
            {"downgrades", program.verdict().num_downgrades()},
            {"knobs", Json::parse(to_json(arm.knobs))}});
     }
-    return {{"granularity", name_of(which.granularity)},
-            {"batch", which.batch},
-            {"context", which.context},
-            {"weight_bytes", weights},
-            {"kv_bytes", kv_bytes(which)},
-            {"arms", rows}};
+    Json json = {{"granularity", name_of(which.granularity)},
+                 {"batch", which.batch},
+                 {"context", which.tokens.context},
+                 {"steps", which.tokens.steps},
+                 {"grows", which.context == Context::kGrowing},
+                 {"weight_bytes", weights},
+                 {"kv_bytes", kv_bytes(which)},
+                 {"arms", rows}};
+    report_attention(arms, json, table);
+    return json;
+  }
+
+  /// What attention adds to a step of `overlap`, per layer.
+  void report_attention(const std::vector<Arm>& arms, Json& json, std::string& table) const {
+    const auto find = [&](const char* name) -> const Arm* {
+      for (const Arm& arm : arms) {
+        if (arm.name == name && arm.failure.empty()) return &arm;
+      }
+      return nullptr;
+    };
+    const Arm* const with = find("overlap");
+    const Arm* const without = find(kWithoutAttention);
+    if (with == nullptr || without == nullptr) return;
+    const double us = (median(with->seconds) - median(without->seconds)) * 1e6 /
+                      static_cast<double>(model_.decoder->config().num_layers);
+    json["attention_us_per_layer"] = us;
+    table += fmt::format("        attention exposed: {:.2f} us per layer\n", us);
   }
 
   /// A step of `overlap` by operator, in a run of its own with tracing on.
   Json operators(const Case& which, const std::vector<KvCache::SequenceId>& sequences,
                  const StepKnobs& knobs, const std::vector<std::int32_t>& first,
                  std::string& table) {
-    const auto loop = make_loop(which, Mode::kOverlap, knobs, Tracing::kOn);
+    const auto loop = make_loop(which, {"overlap", Mode::kOverlap, knobs}, Tracing::kOn);
     const auto run = [&](std::int64_t steps) {
       loop->start(sequences, first, steps);
       loop->enqueue(steps);
       loop->finish(0);
       return loop->program().take_trace();
     };
-    run(std::min<std::int64_t>(2, options_.steps));  // warms up
+    run(std::min<std::int64_t>(2, which.tokens.steps));  // warms up
     const ExposedTime time = exposed_time(run(1));
     Json json = Json::array();
     table += fmt::format("        exposed, traced step of {:.1f} us:",
@@ -301,10 +342,16 @@ int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& de
   const CudaReadRate rate = measure_cuda_read_rate();
 
   const std::int64_t batch = *std::max_element(options.batches.begin(), options.batches.end());
-  const std::int64_t context = *std::max_element(options.contexts.begin(), options.contexts.end());
-  const std::int64_t tokens = context + options.steps + 1;
+  std::vector<Case> shapes;
+  std::int64_t tokens = 0;
+  const auto add_shapes = [&](const Growth& growth, Context kind) {
+    tokens = std::max(tokens, growth.context + growth.steps + 1);
+    for (const std::int64_t b : options.batches) shapes.push_back({{}, b, growth, kind});
+  };
+  for (const std::int64_t c : options.contexts) add_shapes({c, options.steps}, Context::kFixed);
+  for (const Growth& growth : options.growths) add_shapes(growth, Context::kGrowing);
   std::string table = fmt::format(
-      "{:<7} {:>5} {:>8} {:<8} {:>9} {:>8} {:>8} {:>7} {:>6} {:>8} "
+      "{:<7} {:>5} {:>9} {:<8} {:>9} {:>8} {:>8} {:>7} {:>6} {:>8} "
       "{:>8} {:>5}\n",
       "", "batch", "context", "arm", "ms/step", "GB", "share %", "gain", "nodes", "us/node",
       "above", "down");
@@ -325,13 +372,11 @@ int bench_decode_gpu(const BenchDecodeOptions& asked, const ModelDescription& de
     num_sms = model.device->limits().num_sms;
     Bench bench(options, model, rate.best);
     ProgressBar bar(err, "measuring");
-    const std::size_t all = options.batches.size() * options.contexts.size();
     std::size_t done = 0;
-    for (const std::int64_t c : options.contexts) {
-      for (const std::int64_t b : options.batches) {
-        cases.push_back(bench.measure({granularity, b, c}, table));
-        bar.update(++done, all);
-      }
+    for (Case shape : shapes) {
+      shape.granularity = granularity;
+      cases.push_back(bench.measure(shape, table));
+      bar.update(++done, shapes.size());
     }
     failed = failed || bench.failed();
   }

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "cli/bench_sync.h"
+#include "cli/bench_verbs.h"
 #include "cli/cuda_machine.h"
 #include "cli/doctor.h"
 #include "cli/model_verbs.h"
@@ -85,6 +86,7 @@ class CommandLine : public VerbHost {
     add_doctor();
     add_bench();
     add_model_verbs(*this);
+    add_bench_verbs(*this);
     add_moe_verbs(*this);
   }
 

@@ -1,16 +1,9 @@
 #include "cli/model_verbs.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
 #include <cstdint>
 #include <iostream>
-#include <limits>
-#include <map>
 #include <memory>
-#include <optional>
 
-#include "cli/bench_decode.h"
 #include "cli/chat.h"
 #include "cli/check.h"
 #include "cli/generate.h"
@@ -19,96 +12,11 @@
 #include "cli/open_model.h"
 #include "cli/tokenize.h"
 #include "cli/trace_model.h"
-#include "tileweave/core/error.h"
+#include "cli/verb_options.h"
 #include "tileweave/kernels/sampling/sampling_params.h"
 
 namespace tileweave::cli {
 namespace {
-
-constexpr const char* kModelHelp =
-    "Directory of a Hugging Face model, or org/name in the Hugging Face cache, or a preset";
-
-void add_model(CLI::App* verb, std::string& model) {
-  verb->add_option("--model", model, kModelHelp)->required()->type_name("DIR");
-}
-
-template <class T>
-void add_words(CLI::App* verb, const char* name, T& value, const std::map<std::string, T>& words,
-               const std::string& help) {
-  std::string names, usual;
-  for (const auto& [word, meaning] : words) {
-    names += (names.empty() ? "" : "|") + word;
-    if (meaning == value) usual = word;
-  }
-  verb->add_option_function<std::string>(
-          name, [&value, words](const std::string& word) { value = words.at(word); }, help)
-      ->check(CLI::IsMember(words))
-      ->type_name(names)
-      ->default_str(usual);
-}
-
-/// A whole number in decimal digits from `low` to `high`. The parser's own numbers would be octal
-/// after a 0 and become the nearest possible one where they are too large.
-template <class T>
-CLI::Option* add_integer(CLI::App* verb, const char* name, T& value, T low, T high,
-                         const std::string& help) {
-  const auto read = [](const std::string& text, T& to) {
-    const char* const end = text.data() + text.size();
-    const auto [next, error] = std::from_chars(text.data(), end, to);
-    return error == std::errc() && next == end;
-  };
-  return verb
-      ->add_option_function<std::string>(
-          name, [&value, read](const std::string& text) { read(text, value); }, help)
-      ->check(CLI::Validator(
-          [=](std::string& text) {
-            T to{};
-            if (read(text, to) && to >= low && to <= high) return std::string();
-            return fmt::format("expected a whole number from {} to {}, got `{}`", low, high, text);
-          },
-          ""))
-      ->type_name("N")
-      ->default_str(std::to_string(value));
-}
-
-template <class T>
-CLI::Option* add_integer(CLI::App* verb, const char* name, T& value, T low,
-                         const std::string& help) {
-  return add_integer(verb, name, value, low, std::numeric_limits<T>::max(), help);
-}
-
-/// What `read` finds wrong is about the arguments of `verb`.
-template <class Read>
-auto of_arguments(const char* verb, Read&& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw UsageError(error.what(), verb);
-  }
-}
-
-/// Positions of a sequence, as many as any model allows; sums and products of such keep to 64 bits.
-constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
-
-void add_choice(CLI::App* verb, ModelChoice& choice) {
-  add_model(verb, choice.model);
-  verb->add_option("--device", choice.device,
-                   "cpu or cuda; unless given, cuda where it can be used, else cpu")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
-  add_words<Mode>(verb, "--mode", choice.mode,
-                  {{"serial", Mode::kSerial}, {"overlap", Mode::kOverlap}},
-                  "How kernels follow one another");
-  add_words<Submit>(verb, "--submit", choice.submit,
-                    {{"eager", Submit::kEager}, {"graph", Submit::kGraph}},
-                    "Launch by launch, or a recorded plan");
-  add_words<std::optional<Granularity>>(
-      verb, "--granularity", choice.granularity,
-      {{"ops", Granularity::kOps}, {"stages", Granularity::kStages}},
-      "Every operator a kernel, or small ones inside large ones; unless given, ops on the CPU and "
-      "stages on a GPU");
-  add_integer(verb, "--streams", choice.num_streams, 1, 8, "Internal streams of the plan");
-  verb->add_option("--knobs", choice.knobs, "Knobs of the plan, as JSON")->type_name("FILE");
-}
 
 void add_sampling(CLI::App* verb, SamplingParams& sampling) {
   verb->add_option("--temperature", sampling.temperature, "0: the most likely token")
@@ -356,72 +264,6 @@ void add_trace(VerbHost& host) {
   });
 }
 
-constexpr const char* kBenchDecodeHelp = R"(
-On the CPU, steps of `serial` and `overlap` alternate with a read of 1 GiB by as many threads, which
-is the ceiling: a step reads all weights once. On a GPU, a table over all that the lists name, with
-the arms `serial`, `pdl` (every edge programmatic), `overlap` (what the plan says) and, with --tile,
-`tile`, beside the streaming rate of a kernel that only reads. Presets have random weights.
-
-Examples:
-  tileweave bench decode --model DIR
-  tileweave bench decode --model DIR --batch 8 --granularity stages --json
-  tileweave bench decode --device cuda --model llama-3.2-1b --batch 1,8 --context 128,1024)";
-
-void add_bench_decode(VerbHost& host) {
-  auto options = std::make_shared<BenchDecodeOptions>();
-  CLI::App* bench = host.app().get_subcommand("bench");
-  CLI::App* verb = bench->add_subcommand("decode", "Time of a decode step, serial and overlapped");
-  verb->footer(kBenchDecodeHelp);
-  add_choice(verb, options->choice);
-  verb->remove_option(verb->get_option("--mode"));
-  verb->remove_option(verb->get_option("--granularity"));
-  verb->remove_option(verb->get_option("--knobs"));
-  const auto add_list = [&](const char* name, auto read, const char* usual, const char* help) {
-    verb->add_option_function<std::string>(
-            name,
-            [read](const std::string& text) {
-              of_arguments("tileweave bench decode", [&] { read(text); });
-            },
-            help)
-        ->type_name("LIST")
-        ->default_str(usual);
-  };
-  add_list(
-      "--batch", [options](const std::string& text) { options->batches = parse_counts(text, 128); },
-      "1", "Sequences");
-  add_list(
-      "--context",
-      [options](const std::string& text) { options->contexts = parse_counts(text, kMostTokens); },
-      "128", "Tokens before the first measured step");
-  add_list(
-      "--granularity",
-      [options](const std::string& text) { options->granularities = parse_granularities(text); },
-      "", "ops, stages or both; unless given, ops on the CPU and both on a GPU");
-  add_integer(verb, "--steps,--new-tokens", options->steps, std::int64_t{1}, kMostTokens,
-              "Steps of a measurement; unless given, 16 on the CPU and 64 on a GPU")
-      ->default_str("");
-  add_integer(verb, "--repeat", options->repeat, std::int64_t{1}, kMostTokens,
-              "Measurements of each arm");
-  verb->add_option("--knobs", options->knobs,
-                   "Knobs of the plan, on a GPU; repeated, each more file is an arm of its own")
-      ->type_name("FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
-  verb->add_option("--serial-knobs", options->serial_knobs, "Those of the arm `serial`")
-      ->type_name("FILE");
-  verb->add_option("--json-file", options->json_file, "File for the numbers, on a GPU")
-      ->type_name("FILE");
-  verb->add_flag_callback(
-      "--tile", [options] { options->tile_arm = TileArm::kYes; },
-      "Also with every edge a tile edge, on a GPU");
-  host.add_json(verb);
-  host.prepare(verb, [&host, options] {
-    options->form = host.form();
-    return bench_decode(*options, host.out(), host.err());
-  });
-}
-
 }  // namespace
 
 void add_model_verbs(VerbHost& host) {
@@ -432,7 +274,6 @@ void add_model_verbs(VerbHost& host) {
   add_tokenize(host);
   add_check(host);
   add_trace(host);
-  add_bench_decode(host);
 }
 
 }  // namespace tileweave::cli

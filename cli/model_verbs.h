@@ -1,5 +1,5 @@
-// The verbs that take a language model: info, generate, chat, logits, tokenize, check, trace, and
-// `bench decode`. Only their options are defined here; what they do is in the file of each.
+// The verbs that take a language model: info, generate, chat, logits, tokenize, check, trace.
+// Only their options are defined here; what they do is in the file of each.
 #pragma once
 
 #include "cli/verb_host.h"

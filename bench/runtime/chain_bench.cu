@@ -15,16 +15,21 @@
 #include <string>
 #include <vector>
 
-#include "bench/arms.h"
 #include "bench/random_fill.cuh"
 #include "bench/runtime/weight_stream.h"
 #include "tileweave/core/atomic_file.h"
 #include "tileweave/core/dtype.h"
+#include "tileweave/runtime/cuda/run_timer.h"
 #include "tileweave/runtime/program.h"
 
 namespace {
 
 using namespace tileweave;  // NOLINT: a program of its own
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
 
 struct Arm {
   std::string name;
@@ -237,9 +242,9 @@ void run_case(Device& device, const Case& c, int repeat, std::string& json,
       "%.1f MB a node, ring of %d, window %d, %d blocks, chain of %d; results: %s; first product "
       "off by %.1e\n",
       mb, c.shape.stages, c.shape.window, c.shape.blocks, c.length, verdict.c_str(), error);
-  const double serial_us = bench::median(arms[1].ms) * 1e3 / c.length;
+  const double serial_us = median(arms[1].ms) * 1e3 / c.length;
   for (Arm& arm : arms) {
-    const double us = bench::median(arm.ms) * 1e3 / c.length;
+    const double us = median(arm.ms) * 1e3 / c.length;
     const std::string kind = arm.name.substr(0, arm.name.find(' '));  // of tile arms: "tile"
     const auto [least, is_first] = best.try_emplace(kind, us);
     if (!is_first) least->second = std::min(least->second, us);

@@ -64,5 +64,39 @@ TEST(BenchSyncOnAGpu, MeasuresEveryArm) {
   }
 }
 
+TEST(BenchOfKernelsOnAGpu, HoldsEveryArmAgainstWhatItReads) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"bench", "gemm", "--rows", "1", "--repeat", "1", "--json"},
+        std::vector<std::string>{"bench", "attention", "--repeat", "1", "--json"}}) {
+    const CommandResult result = run(words);
+    ASSERT_EQ(result.status, kSuccess) << result.err;
+    const auto report = nlohmann::json::parse(result.out);
+    EXPECT_GT(report.at("streaming_rate").get<double>(), 0);
+    EXPECT_GE(report.at("rows").size(), 20U);
+    for (const auto& row : report.at("rows")) {
+      EXPECT_GT(row.at("us").get<double>(), 0) << row;
+      EXPECT_GT(row.at("beside_us").get<double>(), 0) << row;
+    }
+  }
+}
+
+TEST(BenchDecodeOnAGpu, GrowsAndSaysWhatAttentionAdds) {
+  for (const char* granularity : {"ops", "stages"}) {
+    const CommandResult result =
+        run({"bench", "decode", "--device", "cuda", "--model", "qwen3-0.6b", "--grow", "16+8,32+40",
+             "--without-attention", "--repeat", "1", "--granularity", granularity, "--json"});
+    ASSERT_EQ(result.status, kSuccess) << result.err;
+    const auto report = nlohmann::json::parse(result.out);
+    ASSERT_EQ(report.at("cases").size(), 2U);
+    EXPECT_EQ(report.at("cases")[1].at("context"), 32);
+    EXPECT_EQ(report.at("cases")[1].at("steps"), 40);
+    for (const auto& which : report.at("cases")) {
+      for (const auto& arm : which.at("arms")) EXPECT_FALSE(arm.contains("failure")) << arm;
+      // A step without attention is shorter; how much is for the record, not for a test.
+      EXPECT_GT(which.at("attention_us_per_layer").get<double>(), 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tileweave::cli

@@ -85,7 +85,7 @@ TEST(Command, RefusesSenselessArgumentsInOneSentenceThatNamesThemAndTheHelp) {
        "tileweave --help"},
       {{"frobnicate"}, "`frobnicate`", "tileweave --help"},
       {{"--frobnicate"}, "`--frobnicate`", "tileweave --help"},
-      {{"bench"}, "sync or decode", "tileweave bench --help"},
+      {{"bench"}, "sync, decode, prefill, gemm or attention", "tileweave bench --help"},
       {{"bench", "speed"}, "`speed`", "tileweave bench --help"},
       {{"doctor", "--cure"}, "`--cure`", "tileweave doctor --help"},
       {{"doctor", "twice"}, "`twice`", "tileweave doctor --help"},
@@ -208,6 +208,16 @@ TEST(BenchSync, NeedsAGpuUnlessTheEmulatedDeviceIsNamed) {
   EXPECT_EQ(result.out, "");
   EXPECT_TRUE(is_one_line(result.err)) << result.err;
   expect_contains(result.err, "--device cpu");
+}
+
+TEST(BenchOfKernels, NeedsAGpuAndSaysSoInOneSentence) {
+  if (why_no_gpu().empty()) GTEST_SKIP() << "this machine has a usable GPU";
+  for (const char* verb : {"gemm", "attention"}) {
+    const CommandResult result = run({"bench", verb, "--json"});
+    EXPECT_EQ(result.status, kFailure);
+    EXPECT_TRUE(is_one_line(result.err)) << result.err;
+    EXPECT_TRUE(nlohmann::json::parse(result.out).contains("error")) << result.out;
+  }
 }
 
 TEST(Interrupt, EndsTheCommandAtOnceWithOneSentenceAndNoFile) {

@@ -228,16 +228,35 @@ TEST_F(ModelVerbs, BenchDecodeComparesModesWithTheReadRate) {
   EXPECT_GT(report.at("arms")[1].at("tokens_per_second").get<double>(), 0);
 }
 
+TEST_F(ModelVerbs, BenchPrefillGivesARateForEveryLength) {
+  const nlohmann::json report =
+      json_of({"bench", "prefill", "--model", folder_.path(), "--tokens", "3,40", "--repeat", "2",
+               "--device", "cpu", "--json", "--json-file", folder_ / "prefill.json"});
+  ASSERT_EQ(report.at("prompts").size(), 2U);
+  for (const auto& prompt : report.at("prompts")) {
+    EXPECT_NEAR(prompt.at("tokens_per_second").get<double>() * prompt.at("ms").get<double>(),
+                prompt.at("tokens").get<double>() * 1e3, 1e-6);
+  }
+  // 2 layers of 32 x (32 + 2 x 16) + 32 x 32 + 3 x 32 x 48 weights; 4 x 32 for each of 1 + 2 + 3
+  // pairs of tokens.
+  EXPECT_EQ(report.at("prompts")[0].at("flops").get<double>(), 2 * (2 * 3 * 7680 + 4 * 32 * 6));
+  EXPECT_EQ(nlohmann::json::parse(folder_.read("prefill.json")), report);
+  EXPECT_EQ(run({"bench", "prefill", "--model", folder_.path(), "--tokens", "257"}).status,
+            kFailure);
+}
+
 TEST_F(ModelVerbs, BenchDecodeTakesListsOnAGpuAlone) {
   const Words bench = {"bench", "decode", "--device", "cpu", "--model", folder_.path()};
   for (const Words& more : {Words{"--batch", "1,2"}, Words{"--granularity", "ops,stages"},
-                            Words{"--tile"}, Words{"--json-file", folder_ / "bench.json"}}) {
+                            Words{"--tile"}, Words{"--json-file", folder_ / "bench.json"},
+                            Words{"--grow", "8+4"}, Words{"--without-attention"}}) {
     const CommandResult result = run(with(bench, more));
     EXPECT_EQ(result.status, kFailure) << more[0];
     EXPECT_NE(result.err.find("on the CPU"), std::string::npos) << result.err;
   }
-  for (const Words& more : {Words{"--batch", "1,"}, Words{"--context", "0"}, Words{"--batch", "x"},
-                            Words{"--granularity", "layers"}, Words{"--steps", "0"}}) {
+  for (const Words& more :
+       {Words{"--batch", "1,"}, Words{"--context", "0"}, Words{"--batch", "x"},
+        Words{"--granularity", "layers"}, Words{"--steps", "0"}, Words{"--grow", "8"}}) {
     EXPECT_EQ(run(with(bench, more)).status, kUsageError) << more[1];
   }
 }

@@ -79,6 +79,7 @@ DecodeLoop::DecodeLoop(Decoder& decoder, const DecodeLoopOptions& options)
   context.max_pages = max_pages_ = ceil_div(options_.max_tokens, decoder.cache().shape().page_size);
   StepBuilder builder(context, shape_, options_.knobs ? *options_.knobs : decoder.knobs_of(shape_));
   outputs_ = dense_step(builder);
+  if (options_.rewrite) options_.rewrite(builder.plan());
   inputs_ = builder.inputs();
   ring_ = std::make_unique<Ring>(decoder.device(), ring_length, rows);
   program_ = std::make_unique<Program>(decoder.device(), builder.plan(), options_.run);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +30,8 @@ struct DecodeLoopOptions {
   std::int64_t rows = 1;                          // sequences at most
   std::int64_t max_tokens = 0;                    // of a sequence; 0: the decoder's limit
   std::int64_t ring_length = 1024;                // steps that may be enqueued and not read yet
+  /// Changes the step's plan before it is verified; for measurements of steps that lack a part.
+  std::function<void(Plan&)> rewrite = nullptr;
 };
 
 class DecodeLoop {
