@@ -1,6 +1,8 @@
 // Plans of a GPU's numeric form, verified against the limits of an H200 where there is none.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tileweave/core/error.h"
 #include "tileweave/models/decoder.h"
 #include "tileweave/models/dense_model.h"
@@ -82,6 +84,83 @@ TEST(GpuPlan, OfEveryPresetShapeAndEdgeKindIsVerified) {
         }
       }
     }
+  }
+}
+
+/// How many nodes of a plan run a kernel of this name or family.
+std::int64_t count_of(const Plan& plan, const std::string& kernel) {
+  return std::count_if(plan.nodes().begin(), plan.nodes().end(),
+                       [&](const NodeSpec& node) { return node.kernel.starts_with(kernel); });
+}
+
+TEST(GpuPlan, OfAPromptOrALargeBatchIsVerifiedForEveryEdgeKind) {
+  for (const char* name : {"llama-3.2-1b", "qwen3-8b"}) {
+    for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
+      const Described model(name, 2, granularity);
+      for (const StepShape& shape :
+           {StepShape{.rows = 128, .sequences = 1, .outputs = 1, .head = Head::kNone},
+            StepShape{.rows = 384, .sequences = 4, .outputs = 4},
+            StepShape{.rows = 128, .sequences = 128, .outputs = 128, .decode = true},
+            StepShape{.rows = 256, .sequences = 1, .outputs = 256, .head = Head::kLogits}}) {
+        for (const Edges& edges : kEdges) {
+          SCOPED_TRACE(testing::Message() << name << ", " << name_of(granularity) << ", "
+                                          << shape.rows << " rows, " << edges.name);
+          const Plan plan = model.plan(shape, with_edges({.num_streams = 3}, edges.edge));
+          const Verdict verdict =
+              verify(plan, {.device = h200_limits(), .launch_order = LaunchOrder::kTrusted});
+          ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
+        }
+      }
+    }
+  }
+}
+
+TEST(GpuPlan, MultipliesManyRowsWithWideGemmAndTheHeadsFewWithSkinnyGemm) {
+  for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
+    SCOPED_TRACE(name_of(granularity));
+    const Described model("qwen3-0.6b", 3, granularity);
+    const auto plan_of = [&](std::int64_t rows, std::int64_t outputs) {
+      return model.plan({.rows = rows, .sequences = 1, .outputs = outputs},
+                        default_knobs(model.config, rows, 132));
+    };
+    const Plan few = plan_of(kSkinnyMostRows, 1);
+    EXPECT_EQ(count_of(few, "wide_gemm"), 0);
+    EXPECT_EQ(count_of(few, "skinny_gemm"), 3 * 4 + 1);
+    const Plan many = plan_of(512, 1);
+    EXPECT_EQ(count_of(many, "wide_gemm"), 3 * 4);
+    EXPECT_EQ(count_of(many, "skinny_gemm"), 1);
+    EXPECT_EQ(count_of(many, "rms_norm"), 3 * 2 + 1);
+    EXPECT_EQ(count_of(plan_of(512, 512), "wide_gemm"), 3 * 4 + 1);
+  }
+}
+
+TEST(GpuPlan, RefusesManyRowsWhereNoKernelTakesThem) {
+  DeviceLimits ampere = h200_limits();
+  ampere.compute_capability = 80;
+  const Described model("qwen3-0.6b", 1, Granularity::kOps, ampere);
+  const auto said = [&](const Described& of, const StepKnobs& knobs) -> std::string {
+    try {
+      of.plan({.rows = 128, .sequences = 1, .outputs = 1}, knobs);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_NE(said(model, {}).find("at most 64 rows for `layer 0 qkv` on this GPU"),
+            std::string::npos)
+      << said(model, {});
+  const Described hopper("qwen3-0.6b", 1, Granularity::kOps);
+  EXPECT_EQ(said(hopper, {}), "nothing");
+  EXPECT_NE(said(hopper, {.products = SkinnyKernel::kPortable}).find("products `bulk`"),
+            std::string::npos);
+}
+
+TEST(StepShape, BucketsOfRowsLeaveLessThanATileOfPadding) {
+  for (std::int64_t rows = 1; rows <= 2048; ++rows) {
+    const std::int64_t bucket = row_bucket_of(rows);
+    EXPECT_GE(bucket, rows);
+    EXPECT_LT(bucket, rows <= 128 ? 2 * rows : rows + 128) << rows;
+    EXPECT_EQ(row_bucket_of(bucket), bucket);
   }
 }
 

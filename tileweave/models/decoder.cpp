@@ -63,7 +63,7 @@ DecoderOptions resolved(DecoderOptions options, const ModelConfig& config,
   if (options.max_rows == 0) options.max_rows = form.most_rows;
   require(options.page_size >= 1 && options.max_rows >= 1, "open model",
           "at least one token per page and one row per step");
-  options.max_rows = bucket_of(options.max_rows);
+  options.max_rows = row_bucket_of(options.max_rows);
   if (form.row_limit > 0) options.max_rows = std::min(options.max_rows, form.row_limit);
   return options;
 }
@@ -94,8 +94,12 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
                .granularity = options_.granularity,
                .form = numeric_form(device.name())} {
   if (context_.form.matrices == MatrixLayout::kPacked) {
-    options_.max_rows = std::min(
-        options_.max_rows, rows_that_fit(config_, weights_, options_.granularity, device.limits()));
+    context_.decode_rows = rows_that_fit(config_, weights_, options_.granularity, device.limits());
+    const SkinnyKernel products =
+        options_.knobs.value_or(StepKnobs{}).products.value_or(best_products(device.limits()));
+    if (!has_wide_products(device.limits(), products)) {
+      options_.max_rows = std::min(options_.max_rows, context_.decode_rows);
+    }
   }
   add_dense_model_kernels(device);
 }
@@ -144,7 +148,8 @@ void Decoder::check(const StepRequest& request) const {
 StepShape Decoder::shape_of(const StepRequest& request) const {
   const std::int64_t rows = num_rows(request);
   const auto parts = static_cast<std::int64_t>(request.parts.size());
-  StepShape shape{.rows = bucket_of(rows), .sequences = bucket_of(parts), .head = request.head};
+  StepShape shape{
+      .rows = row_bucket_of(rows), .sequences = row_bucket_of(parts), .head = request.head};
   const bool every = request.outputs == OutputRows::kEvery || rows == parts;
   shape.outputs = every ? shape.rows : shape.sequences;
   shape.decode = rows == parts;

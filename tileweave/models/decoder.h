@@ -6,8 +6,9 @@
 //
 // A step takes new tokens of any number of sequences, whole prompts or parts of them beside single
 // decode tokens, and appends them to the KV cache. The bits of a sequence's results depend on its
-// own tokens alone: not on the batch, on how its prompt was cut, or on the mode. A step that fails
-// (Error) leaves every sequence as it was. One host thread at a time; the device must outlive it.
+// own tokens alone: not on the batch, on how its prompt was cut, or on the mode (on a GPU up to 16
+// rows; docs/decode_on_a_gpu.md on more). A step that fails (Error) leaves every sequence as it
+// was. One host thread at a time; the device must outlive it.
 #pragma once
 
 #include <cstddef>

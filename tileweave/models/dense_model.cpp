@@ -6,6 +6,7 @@
 #include "tileweave/kernels/embedding/embedding.h"
 #include "tileweave/kernels/gemm/gemm.h"
 #include "tileweave/kernels/gemm/skinny_gemm.h"
+#include "tileweave/kernels/gemm/wide_gemm.h"
 #include "tileweave/kernels/norm/rms_norm.h"
 #include "tileweave/kernels/rope/rope_kv.h"
 #include "tileweave/kernels/sampling/add_sampling.h"
@@ -29,7 +30,12 @@ void add_dense_model_kernels(Device& device) {
   add_embedding(device);
   add_norm(device);
   const bool packed = numeric_form(device.name()).matrices == MatrixLayout::kPacked;
-  packed ? add_skinny_gemm(device) : add_gemm(device);
+  if (packed) {
+    add_skinny_gemm(device);
+    add_wide_gemm(device);
+  } else {
+    add_gemm(device);
+  }
   add_rope(device);
   add_attention(device);
   add_activation(device);

@@ -17,7 +17,7 @@ StepOutputs dense_step(StepBuilder& b);
 /// device has no implementation of.
 void add_dense_model_kernels(Device& device);
 
-/// Most rows of a step whose packed products fit the shared memory of a block, a power of two; 1
+/// Most rows of a step whose skinny products fit the shared memory of a block, a power of two; 1
 /// also where no row fits (the step's products then throw Error naming the need).
 std::int64_t rows_that_fit(const ModelConfig& config, const ModelWeights& weights,
                            Granularity granularity, const DeviceLimits& limits);

@@ -5,6 +5,7 @@
 #include "tileweave/core/error.h"
 #include "tileweave/kernels/gemm/gemm.h"
 #include "tileweave/kernels/gemm/skinny_gemm.h"
+#include "tileweave/kernels/gemm/wide_gemm.h"
 
 namespace tileweave {
 namespace {
@@ -29,15 +30,9 @@ void row_major_linear(StepBuilder& b, const LinearSpec& spec) {
                     spec.x, b.weight(*spec.weight, spec.name), spec.y));
 }
 
-void packed_linear(StepBuilder& b, const LinearSpec& spec) {
+void skinny_linear(StepBuilder& b, const LinearSpec& spec, std::int64_t rows) {
   const Weight& weight = *spec.weight;
   const OpKnobs& knobs = b.knobs(spec.op);
-  if (spec.gated != (*weight.packing == StripOrder::kPaired)) {
-    throw Error("build a step",
-                "gate and up packed in pairs for granularity `stages`, one below the other for "
-                "`ops` (weights are loaded for one of them)",
-                "the other in `" + b.name(spec.name) + "`");
-  }
   SkinnyGemmOptions options{.name = b.name(spec.name),
                             .gated = spec.gated,
                             .eps = b.eps(),
@@ -46,14 +41,14 @@ void packed_linear(StepBuilder& b, const LinearSpec& spec) {
                             .shared_padding = knobs.shared_padding,
                             .shared_limit = b.context().limits.shared_bytes_per_block,
                             .edge = knobs.edge};
-  options = skinny_gemm_cut(b.tensors()[spec.x].spec.shape[0], weight.shape[0], weight.shape[1],
-                            b.context().limits.num_sms, options,
-                            {.blocks_per_sm = knobs.blocks_per_sm,
-                             .strips_per_work = knobs.strips_per_work,
-                             .split_k = knobs.split_k,
-                             .stages = knobs.stages,
-                             .window = knobs.window},
-                            spec.norm != kNoTensor);
+  options =
+      skinny_gemm_cut(rows, weight.shape[0], weight.shape[1], b.context().limits.num_sms, options,
+                      {.blocks_per_sm = knobs.blocks_per_sm,
+                       .strips_per_work = knobs.strips_per_work,
+                       .split_k = knobs.split_k,
+                       .stages = knobs.stages,
+                       .window = knobs.window},
+                      spec.norm != kNoTensor);
   b.plan().add(skinny_gemm(b.tensors(), options,
                            {.x = spec.x,
                             .w = b.weight(weight, spec.name),
@@ -61,6 +56,37 @@ void packed_linear(StepBuilder& b, const LinearSpec& spec) {
                             .norm_weight = spec.norm,
                             .residual = spec.residual,
                             .bias = spec.bias}));
+}
+
+void wide_linear(StepBuilder& b, const LinearSpec& spec, std::int64_t rows) {
+  const StepContext& context = b.context();
+  if (!has_wide_products(context.limits, b.products())) {
+    throw Error("build a step",
+                "at most " + std::to_string(context.decode_rows) + " rows for `" +
+                    b.name(spec.name) +
+                    "` on this GPU, or products `bulk` on one of compute capability 9.0",
+                std::to_string(rows));
+  }
+  require(spec.norm == kNoTensor, "build a step", "no norm in front of a product of many rows",
+          b.name(spec.name));
+  b.plan().add(wide_gemm(b.tensors(),
+                         {.name = b.name(spec.name), .gated = spec.gated, .edge = b.edge(spec.op)},
+                         {.x = spec.x,
+                          .w = b.weight(*spec.weight, spec.name),
+                          .y = spec.y,
+                          .residual = spec.residual,
+                          .bias = spec.bias}));
+}
+
+void packed_linear(StepBuilder& b, const LinearSpec& spec) {
+  if (spec.gated != (*spec.weight->packing == StripOrder::kPaired)) {
+    throw Error("build a step",
+                "gate and up packed in pairs for granularity `stages`, one below the other for "
+                "`ops` (weights are loaded for one of them)",
+                "the other in `" + b.name(spec.name) + "`");
+  }
+  const std::int64_t rows = b.tensors()[spec.x].spec.shape[0];
+  rows > b.context().decode_rows ? wide_linear(b, spec, rows) : skinny_linear(b, spec, rows);
 }
 
 }  // namespace

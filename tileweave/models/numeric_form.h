@@ -12,6 +12,7 @@
 #include "tileweave/core/dtype.h"
 #include "tileweave/kernels/gemm/packed_weights.h"
 #include "tileweave/kernels/gemm/skinny_gemm.h"
+#include "tileweave/kernels/gemm/wide_gemm.h"
 #include "tileweave/models/step_shape.h"
 
 namespace tileweave {
@@ -27,7 +28,7 @@ struct NumericForm {
   MatrixLayout matrices = MatrixLayout::kRowMajor;
   DataTiles data_tiles = DataTiles::kFine;
   std::int64_t most_rows = 128;  // of a step, unless asked for otherwise
-  std::int64_t row_limit = 0;    // that no step may pass; 0: none
+  std::int64_t row_limit = 0;    // that no step may pass, which bounds its memory; 0: none
 };
 
 inline NumericForm numeric_form(const std::string& device_name) {
@@ -36,8 +37,8 @@ inline NumericForm numeric_form(const std::string& device_name) {
           .cache = DType::kBF16,
           .matrices = MatrixLayout::kPacked,
           .data_tiles = DataTiles::kWhole,
-          .most_rows = kSkinnyMostRows,
-          .row_limit = kSkinnyMostRows};
+          .most_rows = 4 * kWideTokens,
+          .row_limit = 16 * kWideTokens};
 }
 
 /// What a model runs in where nobody says otherwise: the faster one.

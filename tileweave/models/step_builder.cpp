@@ -8,6 +8,7 @@ namespace tileweave {
 namespace {
 
 constexpr std::int64_t kMostRowsPerTile = 32;
+constexpr std::int64_t kWideRowsPerTile = 4;  // fewer works to verify, still some for every SM
 constexpr std::int64_t kColumnUnit = 16;
 constexpr std::int64_t kWideColumnUnit = 2048;  // two 16-byte loads per thread and more
 constexpr std::int64_t kWorksPerSm = 8;   // of a wide product: fine enough to overlap and balance
@@ -76,8 +77,8 @@ void StepBuilder::tile(TensorId value, StepOp op, std::int64_t columns) {
   const bool whole = form().data_tiles == DataTiles::kWhole;
   if (whole) columns = shape[1];
   if (knobs(op).tile_columns > 0) columns = knobs(op).tile_columns;
-  plan_.tile(value,
-             {std::min(shape[0], whole ? shape_.rows : tile_m()), std::min(shape[1], columns)});
+  const std::int64_t rows = whole ? std::min(shape_.rows, kWideTokens) : tile_m();
+  plan_.tile(value, {std::min(shape[0], rows), std::min(shape[1], columns)});
 }
 
 TensorId StepBuilder::output(const std::string& op, const Shape& shape, DType dtype) {
@@ -123,6 +124,10 @@ KvTensors StepBuilder::kv() {
 std::int64_t StepBuilder::tile_m() const {
   if (form().data_tiles == DataTiles::kWhole) return 1;  // a row is latency, not work
   return std::min(shape_.rows, kMostRowsPerTile);
+}
+
+std::int64_t StepBuilder::tile_m_of_heads() const {
+  return is_wide() ? kWideRowsPerTile : tile_m();
 }
 
 std::int64_t StepBuilder::tile_n(std::int64_t columns) const {

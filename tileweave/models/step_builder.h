@@ -33,6 +33,8 @@ struct StepContext {
   std::int32_t num_streams = 2;
   Granularity granularity = Granularity::kOps;
   NumericForm form = {};
+  /// Packed products of more rows are wide_gemm, of no more skinny_gemm.
+  std::int64_t decode_rows = kSkinnyMostRows;
 };
 
 /// Constants that the host writes before every run (T rows, S sequences, L outputs); i32 unless
@@ -87,10 +89,11 @@ class StepBuilder {
   SkinnyKernel products() const;
   std::optional<EdgePolicy> edge(StepOp op) const { return knobs_.at(op).edge; }
   bool fuses() const { return context_.granularity == Granularity::kStages; }
-  /// Whether products take a norm in front of them, so that it needs no kernel of its own.
-  bool fuses_norms() const { return fuses() && form().matrices == MatrixLayout::kPacked; }
+  /// Whether products take a norm in front of them, so that it needs no kernel of its own: those of
+  /// few rows do.
+  bool fuses_norms() const { return fuses() && is_packed() && !is_wide(); }
   /// Whether QK-norm, RoPE, KV write and attention are one kernel.
-  bool fuses_attention() const { return fuses_norms() && shape_.decode; }
+  bool fuses_attention() const { return fuses() && is_packed() && shape_.decode; }
 
   /// Names made from now on begin with "layer N "; -1: with nothing.
   void enter_layer(std::int64_t layer) { layer_ = layer; }
@@ -116,10 +119,15 @@ class StepBuilder {
   /// Rows and columns of the work of one block, and how many blocks a kernel has at most; 0: one
   /// per work.
   std::int64_t tile_m() const;
+  /// Rows where heads are cut apart too, which makes works enough.
+  std::int64_t tile_m_of_heads() const;
   std::int64_t tile_n(std::int64_t columns) const;
   std::int64_t num_blocks() const;
 
  private:
+  bool is_packed() const { return form().matrices == MatrixLayout::kPacked; }
+  /// Whether the step has more rows than decoding.
+  bool is_wide() const { return is_packed() && shape_.rows > context_.decode_rows; }
   TensorId input(const std::string& name, const Shape& shape, DType dtype = DType::kI32);
 
   StepContext context_;

@@ -124,6 +124,11 @@ SkinnyKernel best_products(const DeviceLimits& limits) {
   return has_bulk ? SkinnyKernel::kBulk : SkinnyKernel::kPortable;
 }
 
+bool has_wide_products(const DeviceLimits& limits, SkinnyKernel products) {
+  return products == SkinnyKernel::kBulk &&
+         (limits.compute_capability == 0 || limits.compute_capability / 10 == 9);
+}
+
 StepKnobs default_knobs(const ModelConfig& /*config*/, std::int64_t /*rows*/,
                         std::int32_t /*num_sms*/) {
   // Full reductions stand on both sides of every edge of a decode step: there a programmatic edge

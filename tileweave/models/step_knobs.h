@@ -68,6 +68,9 @@ StepKnobs with_edges(StepKnobs knobs, const EdgePolicy& edge);
 
 /// The kernels that a device multiplies packed weights with unless told otherwise.
 SkinnyKernel best_products(const DeviceLimits& limits);
+/// Whether the device can multiply more rows at once than these kernels take (wide_gemm, which goes
+/// with `bulk`).
+bool has_wide_products(const DeviceLimits& limits, SkinnyKernel products);
 
 /// What a GPU of `num_sms` SMs runs a step of `rows` rows with.
 StepKnobs default_knobs(const ModelConfig& config, std::int64_t rows, std::int32_t num_sms);

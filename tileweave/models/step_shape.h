@@ -43,4 +43,11 @@ constexpr std::int64_t bucket_of(std::int64_t count) {
   return bucket;
 }
 
+/// The bucket of a step's rows: powers of two up to 128, then multiples of 128, so that few of a
+/// long prompt's rows are padding.
+constexpr std::int64_t row_bucket_of(std::int64_t count) {
+  constexpr std::int64_t kUnit = 128;
+  return count <= kUnit ? bucket_of(count) : (count + kUnit - 1) / kUnit * kUnit;
+}
+
 }  // namespace tileweave
