@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/arms.h"
 #include "bench/baselines/cublaslt.cuh"
 #include "bench/baselines/graph_recorder.cuh"
 #include "bench/random_fill.cuh"
@@ -32,7 +31,6 @@
 namespace {
 
 using namespace tileweave;  // NOLINT: a program of its own
-using bench::median;
 
 constexpr std::int64_t kWeightBytes = std::int64_t{512} << 20;  // far more than the L2 holds
 constexpr double kPeak = 989.4e12;                              // dense bf16, H100 and H200
@@ -40,6 +38,11 @@ constexpr double kPeak = 989.4e12;                              // dense bf16, H
 struct Case {
   std::int64_t n, k;
 };
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
 
 /// Operands of one case: weights both row-major and packed, as many as kWeightBytes hold.
 struct Operands {
@@ -76,9 +79,9 @@ struct Arm {
 };
 
 /// A plan of all the products, `rows_per_node` rows at a time; they wait for nothing but each other
-/// (`edge`), as they read constants.
+/// (`edge`), as they read constants. `split_k`: of wide_gemm.
 std::unique_ptr<Program> program_of(Device& device, const Operands& at, const EdgePolicy& edge,
-                                    std::int64_t rows_per_node) {
+                                    std::int64_t rows_per_node, std::int64_t split_k) {
   Plan plan({.name = "products", .num_streams = 1, .edge = edge});
   const auto constant = [&](const std::string& name, const Shape& shape, void* address) {
     return plan.tensor({.name = name,
@@ -98,7 +101,8 @@ std::unique_ptr<Program> program_of(Device& device, const Operands& at, const Ed
       const TensorId y =
           plan.tensor({.name = "y" + part, .shape = {rows, at.c.n}, .tiles = {rows, at.c.n}});
       if (rows_per_node > kSkinnyMostRows) {
-        plan.add(wide_gemm(plan.tensors(), {.name = part}, {.x = x, .w = w, .y = y}));
+        plan.add(wide_gemm(plan.tensors(), {.name = part, .split_k = split_k},
+                           {.x = x, .w = w, .y = y}));
       } else {
         const SkinnyGemmOptions options =
             skinny_gemm_cut(rows, at.c.n, at.c.k, device.limits().num_sms, {.name = part});
@@ -195,16 +199,21 @@ void run_case(Device& device, const bench::CublasLt& library, const Case& c, std
   std::vector<std::unique_ptr<Program>> programs;
   std::vector<Arm> arms;
   arms.push_back({.name = "cuBLASLt", .seconds = [&] { return timer.seconds(theirs); }});
-  const auto add = [&](const char* name, const EdgePolicy& edge, std::int64_t rows_per_node) {
-    programs.push_back(program_of(device, at, edge, rows_per_node));
+  const auto add = [&](const std::string& name, const EdgePolicy& edge, std::int64_t rows_per_node,
+                       std::int64_t split_k) {
+    programs.push_back(program_of(device, at, edge, rows_per_node, split_k));
     Program* program = programs.back().get();
     arms.push_back({.name = name, .seconds = [&runs, program] {
                       return runs.seconds(*program, [&] { program->run(); });
                     }});
   };
-  add("wide_gemm, full", {.kind = EdgeKind::kFull}, m);
-  add("wide_gemm, programmatic", {.kind = EdgeKind::kProgrammatic}, m);
-  add("skinny_gemm, 64 rows, programmatic", {.kind = EdgeKind::kProgrammatic}, kSkinnyMostRows);
+  const std::int64_t split = wide_gemm_split(m, c.n, c.k, device.limits().num_sms);
+  add("wide_gemm, full, split " + std::to_string(split), {.kind = EdgeKind::kFull}, m, split);
+  for (std::int64_t s = 1; s <= split; s *= 2) {
+    add("wide_gemm, programmatic, split " + std::to_string(s), {.kind = EdgeKind::kProgrammatic}, m,
+        s);
+  }
+  add("skinny_gemm, 64 rows, programmatic", {.kind = EdgeKind::kProgrammatic}, kSkinnyMostRows, 1);
   for (int r = -2; r < repeat; ++r) {
     for (Arm& arm : arms) {
       const double seconds = arm.seconds();
