@@ -70,7 +70,11 @@ void wide_linear(StepBuilder& b, const LinearSpec& spec, std::int64_t rows) {
   require(spec.norm == kNoTensor, "build a step", "no norm in front of a product of many rows",
           b.name(spec.name));
   b.plan().add(wide_gemm(b.tensors(),
-                         {.name = b.name(spec.name), .gated = spec.gated, .edge = b.edge(spec.op)},
+                         {.name = b.name(spec.name),
+                          .gated = spec.gated,
+                          .split_k = wide_gemm_split(rows, spec.weight->shape[0],
+                                                     spec.weight->shape[1], context.limits.num_sms),
+                          .edge = b.edge(spec.op)},
                          {.x = spec.x,
                           .w = b.weight(*spec.weight, spec.name),
                           .y = spec.y,

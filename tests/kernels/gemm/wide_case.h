@@ -12,7 +12,7 @@ namespace tileweave {
 inline std::vector<float> run_wide(Device& device, const SkinnyCase& c, const SkinnyData& data,
                                    const RunOptions& run = {}) {
   return run_product(device, c, data, run, [&](Plan& plan, const ProductTensors& t) {
-    plan.add(wide_gemm(plan.tensors(), {.gated = c.options.gated},
+    plan.add(wide_gemm(plan.tensors(), {.gated = c.options.gated, .split_k = c.options.split_k},
                        {.x = t.x, .w = t.w, .y = t.y, .residual = t.residual, .bias = t.bias}));
   });
 }
@@ -45,12 +45,26 @@ inline std::vector<SkinnyCase> wide_cases() {
     gated.residual = true;
     cases.push_back(gated);
   }
+  for (const std::int64_t split : {2, 3, 4}) {
+    cases.push_back({.m = 130,
+                     .n = 150,
+                     .k = 3100,
+                     .residual = true,
+                     .bias = true,
+                     .options = {.split_k = split}});
+    cases.push_back({.m = 7,
+                     .n = 2 * 70,
+                     .k = 3591,
+                     .y_type = DType::kBF16,
+                     .options = {.gated = true, .strips_per_work = 2, .split_k = split}});
+  }
   return cases;
 }
 
 struct WideChainOptions {
   std::int64_t m = 300, hidden = 272, inner = 416;
   int layers = 4;
+  std::int64_t split_k = 1;         // of the products that read `inner`
   std::int64_t tile_rows = 128;     // data tiles of what lies between two products
   std::int64_t tile_columns = 208;  //
   EdgePolicy edge = {};
@@ -100,12 +114,12 @@ inline std::vector<float> run_wide_chain(Device& device, const WideChainOptions&
                                            .tiles = {std::min(o.m, o.tile_rows), o.hidden},
                                            .output = true})
                             : value(at + "y", o.hidden, DType::kF32);
-    plan.add(wide_gemm(plan.tensors(), {.name = at + "down"},
+    plan.add(wide_gemm(plan.tensors(), {.name = at + "down", .split_k = o.split_k},
                        {.x = act, .w = down, .y = y, .residual = sum}));
     sum = y;
     if (last) break;
     x = value(at + "next", o.hidden, DType::kBF16);
-    plan.add(wide_gemm(plan.tensors(), {.name = at + "mix"},
+    plan.add(wide_gemm(plan.tensors(), {.name = at + "mix", .split_k = o.split_k},
                        {.x = act, .w = down, .y = x, .residual = y}));
   }
   Program program(device, plan, run);

@@ -81,8 +81,9 @@ TEST_F(WideGemmCuda, ARowHasTheBitsThatSkinnyGemmGivesItBeyond16Rows) {
         c.options = {.split_k = k > 1024 ? ceil_div(k, 1024) : 1, .stages = 1};
         SkinnyData data(c);
         if (wide_range) spread_exponents(data);
-        const std::vector<float> wide = run_wide(*device, c, data);
         const std::vector<float> skinny = run_skinny(*device, c, data);
+        c.options.split_k = 1;
+        const std::vector<float> wide = run_wide(*device, c, data);
         EXPECT_TRUE(wide == skinny)
             << c.text() << (wide_range ? ", terms of 2^-24 to 2^24: " : ": ")
             << differences(wide, skinny)
@@ -90,6 +91,18 @@ TEST_F(WideGemmCuda, ARowHasTheBitsThatSkinnyGemmGivesItBeyond16Rows) {
                "models to a bound.";
       }
     }
+  }
+}
+
+TEST_F(WideGemmCuda, SplitsDoNotChangeTheBits) {
+  SkinnyCase c{.m = 200, .n = 300, .k = 6151, .residual = true};
+  SkinnyData data(c);
+  spread_exponents(data);
+  const std::vector<float> expected = run_wide(*device, c, data);
+  for (const std::int64_t split : {2, 3, 4, 5, 6, 7}) {
+    c.options.split_k = split;
+    const std::vector<float> got = run_wide(*device, c, data);
+    EXPECT_TRUE(got == expected) << "split " << split << ": " << differences(got, expected);
   }
 }
 
@@ -136,14 +149,22 @@ TEST_F(WideGemmCuda, ChainsGiveTheSameBitsForEveryEdgeKindAndStream) {
                               {.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion}};
   for (const std::int64_t m :
        {70, 300, 2100}) {  // of 2100 rows the blocks of a node do not all fit
-    const std::vector<float> serial = run_wide_chain(*device, {.m = m}, {.mode = Mode::kSerial}, 1);
+    const std::vector<float> serial =
+        run_wide_chain(*device, {.m = m, .inner = 1072}, {.mode = Mode::kSerial}, 1);
     for (const EdgePolicy& edge : edges) {
       for (const std::int32_t streams : {1, 2, 3}) {
         for (const std::int64_t tile_rows : {100, 128, 4096}) {
+          const std::int64_t split = tile_rows == 128 ? 2 : 1;
           for (const Submit submit : {Submit::kEager, Submit::kGraph}) {
-            const std::vector<float> got = run_wide_chain(
-                *device, {.m = m, .tile_rows = tile_rows, .edge = edge, .num_streams = streams},
-                {.submit = submit, .launch_order = LaunchOrder::kTrusted}, 10);
+            const std::vector<float> got =
+                run_wide_chain(*device,
+                               {.m = m,
+                                .inner = 1072,
+                                .split_k = split,
+                                .tile_rows = tile_rows,
+                                .edge = edge,
+                                .num_streams = streams},
+                               {.submit = submit, .launch_order = LaunchOrder::kTrusted}, 10);
             EXPECT_TRUE(got == serial)
                 << name_of(edge.kind) << " " << name_of(edge.start) << ", " << streams
                 << " streams, data tiles of " << tile_rows << " rows, " << m << " rows, "

@@ -1,5 +1,6 @@
 #include "tileweave/kernels/gemm/wide_gemm.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,7 +61,11 @@ void check_operands(const TensorTable& tensors, const WideGemmOptions& options,
        std::to_string(m));
   need(n >= 1 && n <= kMostSize && k >= 1 && k <= kMostSize, options,
        "`" + w.spec.name + "` must have 1 to 2^30 rows and columns", to_string(w.spec.shape));
-  need(ceil_div(m, kWideTokens) * ceil_div(n, kStripRows) <= kMostSize, options,
+  const std::int64_t parts = ceil_div(k, kPartColumns);
+  need(options.split_k >= 1 && options.split_k <= parts, options,
+       "split_k must be between 1 and the " + std::to_string(parts) + " parts of K",
+       std::to_string(options.split_k));
+  need(ceil_div(m, kWideTokens) * ceil_div(n, kStripRows) <= kMostSize / options.split_k, options,
        "fewer than 2^30 works", to_string(y.spec.shape));
   need(!options.gated || n % 2 == 0, options,
        "`" + w.spec.name + "` must have an even number of rows: gate, then up", std::to_string(n));
@@ -83,15 +88,17 @@ void check_operands(const TensorTable& tensors, const WideGemmOptions& options,
   }
 }
 
-WideGemmSchedule schedule_of(std::int64_t m, std::int64_t n, std::int64_t k, bool gated) {
+WideGemmSchedule schedule_of(std::int64_t m, std::int64_t n, std::int64_t k,
+                             const WideGemmOptions& options) {
   const PackedLayout layout{
-      .n = n, .k = k, .order = gated ? StripOrder::kPaired : StripOrder::kRows};
+      .n = n, .k = k, .order = options.gated ? StripOrder::kPaired : StripOrder::kRows};
   return {.m = static_cast<std::int32_t>(m),
           .n = static_cast<std::int32_t>(n),
           .k = static_cast<std::int32_t>(k),
           .num_strips = static_cast<std::int32_t>(layout.num_strips()),
           .token_tiles = static_cast<std::int32_t>(ceil_div(m, kWideTokens)),
-          .gated = gated};
+          .split_k = static_cast<std::int32_t>(options.split_k),
+          .gated = options.gated};
 }
 
 OperandSpec x_operand(TensorId id, const WideGemmSchedule& s) {
@@ -120,12 +127,17 @@ OperandSpec result_operand(TensorId id, const WideGemmSchedule& s, std::int32_t 
 
 }  // namespace
 
+std::int64_t wide_gemm_split(std::int64_t m, std::int64_t n, std::int64_t k, std::int32_t num_sms) {
+  const std::int64_t results = ceil_div(m, kWideTokens) * ceil_div(n, kWideStrips * kStripRows);
+  return std::clamp<std::int64_t>(num_sms / results, 1, ceil_div(k, kPartColumns));
+}
+
 NodeSpec wide_gemm(const TensorTable& tensors, const WideGemmOptions& options,
                    const WideGemmTensors& operands) {
   check_operands(tensors, options, operands);
   const Shape& w_shape = tensors[operands.w].spec.shape;
   const WideGemmSchedule s =
-      schedule_of(tensors[operands.x].spec.shape[0], w_shape[0], w_shape[1], options.gated);
+      schedule_of(tensors[operands.x].spec.shape[0], w_shape[0], w_shape[1], options);
   const bool has_residual = operands.residual != kNoTensor;
   NodeSpec node{.name = options.name,
                 .kernel = kWideGemmKernel,
@@ -143,7 +155,15 @@ NodeSpec wide_gemm(const TensorTable& tensors, const WideGemmOptions& options,
                               .shared_bytes = WideShared::kBytes},
                 .cost = options.cost.value_or(Cost{.per_work = options.cost_of_work}),
                 .edge = options.edge};
-  node.operands[WideGemmOperands::kY].access = Access::kWrite;
+  OperandSpec& y = node.operands[WideGemmOperands::kY];
+  y.access = Access::kWrite;
+  if (s.split_k > 1) {
+    y.reduction = Reduction::kLastArriver;
+    node.counter.arrivals.assign(static_cast<std::size_t>(s.num_results()),
+                                 static_cast<std::uint32_t>(s.split_k));
+    node.scratch_bytes = static_cast<std::size_t>(s.num_results()) *
+                         static_cast<std::size_t>(s.parts()) * kWideSums * sizeof(float);
+  }
   const auto add = [&](TensorId id, OperandSpec spec) {
     if (id == kNoTensor) return -1;
     node.operands.push_back(std::move(spec));
@@ -170,6 +190,7 @@ NodeSpec wide_gemm(const TensorTable& tensors, const WideGemmOptions& options,
     filled.y = {address(WideGemmOperands::kY)};
     filled.bias = {address(at_bias)};
     filled.residual = {static_cast<const float*>(address(at_residual))};
+    filled.partials = static_cast<float*>(at.scratch);
     return to_bytes(filled);
   };
   return node;

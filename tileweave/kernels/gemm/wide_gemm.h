@@ -9,10 +9,11 @@
 // its odd ones another, these two are added, then the slices of a part, then the parts, each in
 // ascending order. So the bits of a row of y depend on its row of x and on W alone; they are
 // skinny_gemm's if wgmma rounds as mma.sync does (WideGemmCuda.* measures it).
-// Kernel tiles of work {t, g}, t fastest: kWideTokens rows from kWideTokens t on, eight strips
+// Kernel tiles of work {g, t, j}: eight strips g, kWideTokens rows t, share j of `split_k` of the
+// parts of K
 //   x         slot 0  {t, 0}: (kWideTokens, K)
 //   residual  slot 1  {t, g}: as y
-//   y         slot 2  {t, g}: (kWideTokens, columns of the work's strips)
+//   y         slot 2  {t, g}: (kWideTokens, columns of the strips); signalled by the last arriver
 //   w, bias   constants, read before the first wait (no slot)
 #pragma once
 
@@ -32,7 +33,8 @@ inline constexpr std::int64_t kWideStrips = 8;    // strips of W per work
 
 struct WideGemmOptions {
   std::string name = "wide_gemm";
-  bool gated = false;  // W holds gate, then up, and is packed kPaired; else kRows
+  bool gated = false;        // W holds gate, then up, and is packed kPaired; else kRows
+  std::int64_t split_k = 1;  // works per tile of y, at most one per 1 024 columns of K
   TileOrder order = TileOrder::identity();
   double cost_of_work = 1;  // ticks
   std::optional<Cost> cost = std::nullopt;
@@ -46,6 +48,9 @@ struct WideGemmTensors {
   TensorId residual = kNoTensor;  // f32, shape of y
   TensorId bias = kNoTensor;      // (N) f32 or bf16
 };
+
+/// The split of K with which the works of a product fill, but do not exceed, `num_sms` SMs. Pure.
+std::int64_t wide_gemm_split(std::int64_t m, std::int64_t n, std::int64_t k, std::int32_t num_sms);
 
 /// The launch as a node of a plan or of an AsyncStream. Throws Error naming the operand for shapes,
 /// types or options that do not fit.

@@ -45,6 +45,9 @@ struct WideShared {
   static constexpr int kBytes = kAlignment + kBarriers + kStages * 3 * 8;
 };
 
+/// Sums of one tile of y.
+inline constexpr int kWideSums = kWideTileTokens * kWideTileStrips * static_cast<int>(kStripRows);
+
 struct WideGemmOperands {
   static constexpr int kX = 0;
   static constexpr int kW = 1;
@@ -62,6 +65,7 @@ struct WideGemmSchedule {
   std::int32_t k = 0;
   std::int32_t num_strips = 0;
   std::int32_t token_tiles = 1;
+  std::int32_t split_k = 1;
   bool gated = false;  // strips of gate and up by turns
 
   TW_HOST_DEVICE constexpr int fragments() const {
@@ -70,13 +74,24 @@ struct WideGemmSchedule {
   TW_HOST_DEVICE constexpr int slices() const {
     return (fragments() + kSliceFragments - 1) / kSliceFragments;
   }
+  TW_HOST_DEVICE constexpr int parts() const {
+    return (slices() + kSlicesPerPart - 1) / kSlicesPerPart;
+  }
   TW_HOST_DEVICE constexpr int groups() const {
     return (num_strips + kWideTileStrips - 1) / kWideTileStrips;
   }
   // Works that share strips are neighbours: these come from memory once.
-  TW_HOST_DEVICE constexpr int num_works() const { return token_tiles * groups(); }
-  TW_HOST_DEVICE constexpr int tile_of(int work) const { return work % token_tiles; }
-  TW_HOST_DEVICE constexpr int group_of(int work) const { return work / token_tiles; }
+  TW_HOST_DEVICE constexpr int num_results() const { return token_tiles * groups(); }
+  TW_HOST_DEVICE constexpr int num_works() const { return num_results() * split_k; }
+  TW_HOST_DEVICE constexpr int result_of(int work) const { return work / split_k; }
+  TW_HOST_DEVICE constexpr int tile_of(int work) const { return result_of(work) % token_tiles; }
+  TW_HOST_DEVICE constexpr int group_of(int work) const { return result_of(work) / token_tiles; }
+  TW_HOST_DEVICE constexpr int first_part(int work) const {
+    return work % split_k * parts() / split_k;
+  }
+  TW_HOST_DEVICE constexpr int end_part(int work) const {
+    return (work % split_k + 1) * parts() / split_k;
+  }
   /// Columns of y, and those of one group of strips.
   TW_HOST_DEVICE constexpr int columns() const { return gated ? n / 2 : n; }
   TW_HOST_DEVICE constexpr int group_columns() const {
@@ -90,6 +105,7 @@ struct WideGemmArgs {
   Produced<float> residual;  // null: none
   Output<void> y;
   Stable<void> bias;  // null: none
+  float* partials;    // split_k > 1: [results][parts][kWideSums], as the device likes them
   WideGemmSchedule schedule;
   DType bias_type, y_type;
 };

@@ -39,12 +39,21 @@ class Block {
     const int unit = s_.gated ? 2 : 1;
     const int first = group * kWideTileStrips;
     const int end = std::min(first + kWideTileStrips, s_.num_strips);
-    const int first_token = tile * kWideTileTokens;
-    for (int token = first_token; token < std::min(first_token + kWideTileTokens, s_.m); ++token) {
-      load_row(token, ready);
+    first_token_ = tile * kWideTileTokens;
+    const int end_token = std::min(first_token_ + kWideTileTokens, s_.m);
+    if (s_.split_k > 1) {
+      for (int token = first_token_; token < end_token; ++token) {
+        load_row(token, ready);
+        for (int strip = first; strip < end; ++strip) keep_parts(work, token, strip);
+      }
+      if (!sync_.arrive_last(s_.result_of(work), static_cast<std::uint32_t>(s_.split_k))) return;
+    }
+    for (int token = first_token_; token < end_token; ++token) {
+      if (s_.split_k == 1) load_row(token, ready);
       for (int strip = first; strip < end; strip += unit) {
-        const Sums sums = sums_of(strip);
-        s_.gated ? put_gated(token, strip, sums, sums_of(strip + 1)) : put(token, strip, sums);
+        const Sums sums = sums_of(work, token, strip);
+        s_.gated ? put_gated(token, strip, sums, sums_of(work, token, strip + 1))
+                 : put(token, strip, sums);
       }
     }
     sync_.signal_output(Operands::kSlotY, {tile, group});
@@ -59,19 +68,45 @@ class Block {
   }
 
   /// Of the rows of a strip, for the row of x that is loaded.
-  Sums sums_of(int strip) const {
+  Sums sums_of_part(int strip, int part) const {
     const PackedLayout strips{.n = std::int64_t{s_.num_strips} * kStripRows, .k = s_.k};
+    Sums sums{};
+    for (std::int64_t r = 0; r < kStripRows; ++r) {
+      float& sum = sums[static_cast<std::size_t>(r)];
+      for (std::int64_t k = std::int64_t{part} * kPartColumns;
+           k < std::min<std::int64_t>((part + 1) * kPartColumns, s_.k); ++k) {
+        const std::int64_t w = strips.index_of(strip * kStripRows + r, k);
+        sum += to_float(args_.w.get()[w]) * x_[static_cast<std::size_t>(k)];
+      }
+    }
+    return sums;
+  }
+
+  /// Where a work that shares its result with others keeps the sums of a strip's part.
+  float* kept(int work, int part, int token, int strip) const {
+    const std::int64_t at = std::int64_t{s_.result_of(work)} * s_.parts() + part;
+    return args_.partials + at * kWideSums +
+           ((token - first_token_) * kWideTileStrips + strip % kWideTileStrips) * kStripRows;
+  }
+
+  void keep_parts(int work, int token, int strip) const {
+    for (int part = s_.first_part(work); part < s_.end_part(work); ++part) {
+      const Sums sums = sums_of_part(strip, part);
+      std::copy(sums.begin(), sums.end(), kept(work, part, token, strip));
+    }
+  }
+
+  Sums sums_of(int work, int token, int strip) const {
     Sums total{};
-    for (std::int64_t first = 0; first < s_.k; first += kPartColumns) {
-      const std::int64_t end = std::min<std::int64_t>(first + kPartColumns, s_.k);
-      for (std::int64_t r = 0; r < kStripRows; ++r) {
-        float part = 0;
-        for (std::int64_t k = first; k < end; ++k) {
-          const std::int64_t w = strips.index_of(strip * kStripRows + r, k);
-          part += to_float(args_.w.get()[w]) * x_[static_cast<std::size_t>(k)];
-        }
-        float& sum = total[static_cast<std::size_t>(r)];
-        sum = first == 0 ? part : sum + part;
+    for (int part = 0; part < s_.parts(); ++part) {
+      Sums sums{};
+      if (s_.split_k > 1) {
+        std::copy_n(kept(work, part, token, strip), sums.size(), sums.begin());
+      } else {
+        sums = sums_of_part(strip, part);
+      }
+      for (std::size_t r = 0; r < sums.size(); ++r) {
+        total[r] = part == 0 ? sums[r] : total[r] + sums[r];
       }
     }
     return total;
@@ -126,6 +161,7 @@ class Block {
   Sync& sync_;
   Ready residual_ready_{false};
   std::vector<float> x_;
+  int first_token_ = 0;
 };
 
 void wide_gemm_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte* context_bytes) {

@@ -66,10 +66,15 @@ class WideLoads {
   __device__ __forceinline__ WideLoads(const WideGemmArgs& args, const WideRing& ring, int work)
       : args_(args), s_(args.schedule), ring_(ring), thread_(static_cast<int>(threadIdx.x)) {
     first_token_ = s_.tile_of(work) * kWideTileTokens;
+    first_slice_ = s_.first_part(work) * kSlicesPerPart;
+    count_ = min(s_.end_part(work) * kSlicesPerPart, s_.slices()) - first_slice_;
     // The last group may lack strips: the last strip stands in for them, nobody stores it.
     strip_ = min(s_.group_of(work) * kWideTileStrips + min(thread_, kWideTileStrips - 1),
                  s_.num_strips - 1);
   }
+
+  /// Slices of the work; below they are counted from its first one.
+  __device__ __forceinline__ int count() const { return count_; }
 
   /// Called by whole warps, for ascending slices.
   __device__ __forceinline__ void bring_weights(int slice, int stage) {
@@ -81,10 +86,10 @@ class WideLoads {
                                   static_cast<std::uint32_t>(bytes * kWideTileStrips));
     }
     if (thread_ < kWideTileStrips) {
-      const auto* const from =
-          reinterpret_cast<const unsigned char*>(args_.w.get()) +
-          (static_cast<std::int64_t>(strip_) * s_.fragments() + slice * kSliceFragments) *
-              kFragmentBytes;
+      const auto* const from = reinterpret_cast<const unsigned char*>(args_.w.get()) +
+                               (static_cast<std::int64_t>(strip_) * s_.fragments() +
+                                (first_slice_ + slice) * kSliceFragments) *
+                                   kFragmentBytes;
       ptx::bulk_load(stage_at(stage) + thread_ * WideStage::kStripBytes, from,
                      static_cast<std::uint32_t>(bytes), &ring_.weights[stage]);
     }
@@ -105,7 +110,7 @@ class WideLoads {
     const int first_row = thread_ / 8;
     const int unit = thread_ % 8;
     const int rows = s_.m - first_token_ - first_row;
-    const int column = slice * WideStage::kColumns + unit * 8;
+    const int column = (first_slice_ + slice) * WideStage::kColumns + unit * 8;
     const BFloat16* const from =
         x + static_cast<std::int64_t>(first_token_ + first_row) * s_.k + column;
     const std::uint32_t to = ptx::shared_address(stage_at(stage)) + WideStage::kRows +
@@ -166,7 +171,7 @@ class WideLoads {
   }
   /// Fragments of W that a slice has: fewer at the end of K.
   __device__ __forceinline__ int fragments_of(int slice) const {
-    return min(kSliceFragments, s_.fragments() - slice * kSliceFragments);
+    return min(kSliceFragments, s_.fragments() - (first_slice_ + slice) * kSliceFragments);
   }
   /// Eight elements at any address, zeros from `count` on.
   __device__ __forceinline__ static uint4 elements(const BFloat16* from, int count) {
@@ -186,6 +191,8 @@ class WideLoads {
   int thread_;
   int first_token_;
   int strip_;
+  int first_slice_;
+  int count_;
   int issued_ = 0;  // slices whose weights are on their way
 };
 
@@ -202,11 +209,13 @@ class WideSums {
     rows_ = chunks + WideStage::kRows;
   }
 
-  /// Sums over all of K; the first stages are on their way. False for a warp whose wait failed: it
-  /// has taken part in every product, since these need all warps of the group, but its sums are
-  /// worth nothing.
-  __device__ __forceinline__ bool run(WideLoads& loads, const BFloat16* x, int slices,
+  /// Sums over the work's slices; the first stages are on their way. Where `parts` is not null each
+  /// part's go there, one after the other, instead of into the total. False for a warp whose wait
+  /// failed: it has taken part in every product, since these need all warps of the group, but its
+  /// sums are worth nothing.
+  __device__ __forceinline__ bool run(WideLoads& loads, const BFloat16* x, float* parts,
                                       const SyncHeader& header) {
+    const int slices = loads.count();
     bool alive = true;
     WidePlace at;
     WidePlace before;
@@ -244,6 +253,11 @@ class WideSums {
         before = at;
         at.next();
       }
+      if (parts != nullptr) {
+        keep(part, parts);
+        parts += kWideSums;
+        continue;
+      }
 #pragma unroll
       for (int half = 0; half < kHalves; ++half) {
 #pragma unroll
@@ -251,6 +265,18 @@ class WideSums {
       }
     }
     return alive;
+  }
+
+  /// The total of parts that works have kept, in ascending order.
+  __device__ __forceinline__ void add_up(const float* parts, int count) {
+    TW_ROLLED_LOOP
+    for (int p = 0; p < count; ++p, parts += kWideSums) {
+#pragma unroll
+      for (int half = 0; half < kHalves; ++half) {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) total_[half][i] += parts[kept(half, i)];
+      }
+    }
   }
 
   /// Puts the sums to (128 rows of x, 64 rows of W) f32 at `to`, as `place` has it.
@@ -272,6 +298,18 @@ class WideSums {
   }
 
  private:
+  /// Where a thread's sums lie among those of a part.
+  __device__ __forceinline__ static int kept(int half, int i) {
+    return (half * kCount + i) * kWideThreads + static_cast<int>(threadIdx.x);
+  }
+  __device__ __forceinline__ static void keep(const float (&part)[kHalves][kCount], float* to) {
+#pragma unroll
+    for (int half = 0; half < kHalves; ++half) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) to[kept(half, i)] = part[half][i];
+    }
+  }
+
   /// A warp goes on or gives up as one.
   __device__ __forceinline__ static bool agreed(bool got) {
     return __all_sync(0xffffffffU, got) != 0;
@@ -435,7 +473,7 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   const int tile = s.tile_of(work);
   const int group = s.group_of(work);
   WideLoads loads(args, ring, work);
-  const int ahead = min(s.slices(), WideRing::kStages);
+  const int ahead = min(loads.count(), WideRing::kStages);
   TW_ROLLED_LOOP
   for (int i = 0; i < ahead; ++i) loads.bring_weights(i, i);
   const Ready ready = sync.wait_input(Operands::kSlotX, {tile, 0});
@@ -450,9 +488,19 @@ __global__ void __launch_bounds__(kWideThreads, 1)
   TW_ROLLED_LOOP
   for (int i = 0; i < ahead; ++i) loads.bring_rows(x, i, i);
   WideSums sums(ring);
-  const bool alive = sums.run(loads, x, s.slices(), context.header);
+  const int result = s.result_of(work);
+  float* const parts =
+      s.split_k == 1 ? nullptr
+                     : args.partials + static_cast<std::int64_t>(result) * s.parts() * kWideSums;
+  const bool alive =
+      sums.run(loads, x, parts == nullptr ? nullptr : parts + s.first_part(work) * kWideSums,
+               context.header);
   // Behind this barrier all have read the ring, and all copies have landed: room for the sums.
   if (sync.atomics().barrier_or(!alive)) return loads.drain();
+  if (parts != nullptr) {
+    if (!sync.arrive_last(result, static_cast<std::uint32_t>(s.split_k))) return;
+    sums.add_up(parts, s.parts());
+  }
   constexpr int kSums = kWideTileTokens * 64;
   float* const own =
       reinterpret_cast<float*>(ring.chunks) + threadIdx.x / kWideGroupThreads * kSums;
