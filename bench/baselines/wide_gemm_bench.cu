@@ -78,10 +78,11 @@ struct Arm {
   std::vector<double> us = {};      // per product
 };
 
-/// A plan of all the products, `rows_per_node` rows at a time; they wait for nothing but each other
-/// (`edge`), as they read constants. `split_k`: of wide_gemm.
+/// A plan of all the products; they wait for nothing but each other (`edge`), as they read
+/// constants. `split_k`: of wide_gemm; 0: skinny_gemm, as many rows at a time as it takes.
 std::unique_ptr<Program> program_of(Device& device, const Operands& at, const EdgePolicy& edge,
-                                    std::int64_t rows_per_node, std::int64_t split_k) {
+                                    std::int64_t split_k) {
+  const std::int64_t rows_per_node = split_k > 0 ? at.m : kSkinnyMostRows;
   Plan plan({.name = "products", .num_streams = 1, .edge = edge});
   const auto constant = [&](const std::string& name, const Shape& shape, void* address) {
     return plan.tensor({.name = name,
@@ -100,7 +101,7 @@ std::unique_ptr<Program> program_of(Device& device, const Operands& at, const Ed
       const TensorId x = constant("x" + part, {rows, at.c.k}, at.x.at() + row * at.c.k * 2);
       const TensorId y =
           plan.tensor({.name = "y" + part, .shape = {rows, at.c.n}, .tiles = {rows, at.c.n}});
-      if (rows_per_node > kSkinnyMostRows) {
+      if (split_k > 0) {
         plan.add(wide_gemm(plan.tensors(), {.name = part, .split_k = split_k},
                            {.x = x, .w = w, .y = y}));
       } else {
@@ -199,21 +200,20 @@ void run_case(Device& device, const bench::CublasLt& library, const Case& c, std
   std::vector<std::unique_ptr<Program>> programs;
   std::vector<Arm> arms;
   arms.push_back({.name = "cuBLASLt", .seconds = [&] { return timer.seconds(theirs); }});
-  const auto add = [&](const std::string& name, const EdgePolicy& edge, std::int64_t rows_per_node,
-                       std::int64_t split_k) {
-    programs.push_back(program_of(device, at, edge, rows_per_node, split_k));
+  const auto add = [&](const std::string& name, const EdgePolicy& edge, std::int64_t split_k) {
+    programs.push_back(program_of(device, at, edge, split_k));
     Program* program = programs.back().get();
     arms.push_back({.name = name, .seconds = [&runs, program] {
                       return runs.seconds(*program, [&] { program->run(); });
                     }});
   };
   const std::int64_t split = wide_gemm_split(m, c.n, c.k, device.limits().num_sms);
-  add("wide_gemm, full, split " + std::to_string(split), {.kind = EdgeKind::kFull}, m, split);
+  add("wide_gemm, full, split " + std::to_string(split), {.kind = EdgeKind::kFull}, split);
   for (std::int64_t s = 1; s <= split; s *= 2) {
-    add("wide_gemm, programmatic, split " + std::to_string(s), {.kind = EdgeKind::kProgrammatic}, m,
+    add("wide_gemm, programmatic, split " + std::to_string(s), {.kind = EdgeKind::kProgrammatic},
         s);
   }
-  add("skinny_gemm, 64 rows, programmatic", {.kind = EdgeKind::kProgrammatic}, kSkinnyMostRows, 1);
+  add("skinny_gemm, 64 rows, programmatic", {.kind = EdgeKind::kProgrammatic}, 0);
   for (int r = -2; r < repeat; ++r) {
     for (Arm& arm : arms) {
       const double seconds = arm.seconds();
@@ -251,8 +251,8 @@ int run(int argc, char** argv) {
       for (const char* from = argv[i + 1]; *from != 0;) {
         char* next = nullptr;
         rows.push_back(std::strtol(from, &next, 10));
-        if (rows.back() <= kSkinnyMostRows || (*next != ',' && *next != 0)) {
-          throw Error("read --rows", "a list of numbers above 64, like 128,512", argv[i + 1]);
+        if (rows.back() < 1 || (*next != ',' && *next != 0)) {
+          throw Error("read --rows", "a list of numbers, like 64,128,512", argv[i + 1]);
         }
         from = *next == ',' ? next + 1 : next;
       }

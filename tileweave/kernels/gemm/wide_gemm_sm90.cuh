@@ -493,7 +493,9 @@ __global__ void __launch_bounds__(kWideThreads, 1)
       s.split_k == 1 ? nullptr
                      : args.partials + static_cast<std::int64_t>(result) * s.parts() * kWideSums;
   const bool alive =
-      sums.run(loads, x, parts == nullptr ? nullptr : parts + s.first_part(work) * kWideSums,
+      sums.run(loads, x,
+               parts == nullptr ? nullptr
+                                : parts + static_cast<std::int64_t>(s.first_part(work)) * kWideSums,
                context.header);
   // Behind this barrier all have read the ring, and all copies have landed: room for the sums.
   if (sync.atomics().barrier_or(!alive)) return loads.drain();
