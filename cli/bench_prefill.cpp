@@ -47,7 +47,7 @@ int bench_prefill(const BenchPrefillOptions& options, std::ostream& out, std::os
           "a prompt and a measurement at least");
   const std::int64_t longest = *std::max_element(options.tokens.begin(), options.tokens.end());
   LoadedModel model = load_model(options.choice, read_description(options.choice.model),
-                                 {.max_tokens = longest}, err);
+                                 {.max_tokens = longest, .max_rows = options.rows_per_step}, err);
   Decoder& decoder = *model.decoder;
   std::string table =
       fmt::format("{:>8} {:>10} {:>12} {:>10}\n", "tokens", "ms", "tokens/s", "TFLOP/s");

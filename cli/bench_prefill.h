@@ -15,6 +15,7 @@ struct BenchPrefillOptions {
   ModelChoice choice;
   std::vector<std::int64_t> tokens = {512, 2048};  // of a prompt
   std::int64_t repeat = 5;                         // measurements of each
+  std::int64_t rows_per_step = 0;                  // at most; 0: as is usual on the device
   std::string json_file = {};
   OutputForm form = OutputForm::kTable;
 };

@@ -112,6 +112,8 @@ void add_bench_prefill(VerbHost& host, CLI::App* bench) {
       ->default_str("512,2048");
   add_integer(verb, "--repeat", options->repeat, std::int64_t{1}, kMostTokens,
               "Measurements of each length");
+  add_integer(verb, "--rows-per-step", options->rows_per_step, std::int64_t{0}, std::int64_t{2048},
+              "Most rows of a step, where the device takes as many; 0: as is usual");
   verb->add_option("--json-file", options->json_file, "File for the numbers")->type_name("FILE");
   host.add_json(verb);
   host.prepare(verb, [&host, options] {

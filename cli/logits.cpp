@@ -118,7 +118,7 @@ int write_logits(const LogitsOptions& options, std::ostream& out, std::ostream& 
   if (!is_pipe(options.out)) require_writable(options.out);
   const std::int64_t at_once = std::min(std::max<std::int64_t>(1, options.side_by_side),
                                         static_cast<std::int64_t>(sequences.size()));
-  DecoderOptions limits{.max_tokens = length, .max_rows = 64};
+  DecoderOptions limits{.max_tokens = length, .max_rows = options.rows_per_step};
   limits.cache_tokens = at_once * ceil_div(length, limits.page_size) * limits.page_size;
   LoadedModel model = load_model(options.choice, files, limits, err);
   const std::int64_t vocabulary = files.config.vocab_size;

@@ -143,6 +143,8 @@ void add_logits(VerbHost& host) {
   ids->excludes(ids_file);
   add_integer(verb, "--side-by-side", options->side_by_side, std::int64_t{0}, std::int64_t{64},
               "Sequences in a step of one token of each; 0: one after the other, as prompts");
+  add_integer(verb, "--rows-per-step", options->rows_per_step, std::int64_t{1}, std::int64_t{2048},
+              "Most rows of a step of a prompt; the device may take fewer");
   verb->add_option("--out", options->out, "File to write")->required()->type_name("FILE");
   host.add_json(verb);
   host.prepare(verb, [&host, options, ids, ids_text, prompt, ids_file] {

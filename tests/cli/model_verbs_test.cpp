@@ -151,6 +151,8 @@ TEST_F(ModelVerbs, LogitsOfAFileOfSequencesAreThoseOfEachAlone) {
   std::vector<std::vector<float>> expected;
   for (const auto& rows : alone) expected.insert(expected.end(), rows.begin(), rows.end());
   EXPECT_EQ(logits_of("prompts", {"--ids-file", folder_ / "ids.txt"}), expected);
+  EXPECT_EQ(logits_of("cut", {"--ids-file", folder_ / "ids.txt", "--rows-per-step", "2"}),
+            expected);
 
   // Two by two: position by position, then the third.
   expected = {alone[0][0], alone[1][0], alone[0][1], alone[1][1], alone[0][2],
@@ -241,6 +243,10 @@ TEST_F(ModelVerbs, BenchPrefillGivesARateForEveryLength) {
   // pairs of tokens.
   EXPECT_EQ(report.at("prompts")[0].at("flops").get<double>(), 2 * (2 * 3 * 7680 + 4 * 32 * 6));
   EXPECT_EQ(nlohmann::json::parse(folder_.read("prefill.json")), report);
+  EXPECT_EQ(json_of({"bench", "prefill", "--model", folder_.path(), "--tokens", "3", "--repeat",
+                     "1", "--device", "cpu", "--rows-per-step", "16", "--json"})
+                .at("rows_per_step"),
+            16);
   EXPECT_EQ(run({"bench", "prefill", "--model", folder_.path(), "--tokens", "257"}).status,
             kFailure);
 }
