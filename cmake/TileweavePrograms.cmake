@@ -1,9 +1,11 @@
 # Executables: the command, the examples and the benchmarks. Each links the whole library; with CUDA
 # it holds both devices, and its *_without_cuda.cpp are the files that say "not built" otherwise.
 
-# tileweave_program(<target> OUTPUT <name> FOLDER <output folder> SOURCES <file>... [LIBRARIES ...])
+# tileweave_program(<target> OUTPUT <name> FOLDER <output folder> SOURCES <file>... [LIBRARIES ...]
+#                   [SHARES_LIBRARY])
+# SHARES_LIBRARY: as tests do (TileweaveSmallBinaries.cmake); else the program stands alone.
 function(tileweave_program target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT;FOLDER" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARES_LIBRARY" "OUTPUT;FOLDER" "SOURCES;LIBRARIES")
   set(cpp ${arg_SOURCES})
   set(cu ${arg_SOURCES})
   list(FILTER cpp EXCLUDE REGEX "\\.cu$")
@@ -11,11 +13,15 @@ function(tileweave_program target)
   add_executable(${target} ${cpp})
   if(cu)
     tileweave_add_cuda_sources(${target} ${cu})
-    target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+    list(APPEND arg_LIBRARIES CUDA::cudart_static)
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
   endif()
-  target_link_libraries(${target} PRIVATE tileweave tileweave_flags fmt::fmt-header-only
-                                          ${arg_LIBRARIES})
+  set(libraries tileweave tileweave_flags fmt::fmt-header-only ${arg_LIBRARIES})
+  if(arg_SHARES_LIBRARY)
+    tileweave_link(${target} ${libraries})
+  else()
+    target_link_libraries(${target} PRIVATE ${libraries})
+  endif()
   set_target_properties(${target} PROPERTIES OUTPUT_NAME "${arg_OUTPUT}"
                         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${arg_FOLDER}")
 endfunction()
@@ -44,6 +50,6 @@ function(tileweave_benchmarks)
   list(FILTER shared EXCLUDE REGEX "_bench\\.(cpp|cu)$")
   foreach(main IN LISTS mains)
     get_filename_component(stem "${main}" NAME_WE)
-    tileweave_program(${stem} OUTPUT ${stem} FOLDER bench SOURCES ${main} ${shared})
+    tileweave_program(${stem} OUTPUT ${stem} FOLDER bench SOURCES ${main} ${shared} SHARES_LIBRARY)
   endforeach()
 endfunction()
