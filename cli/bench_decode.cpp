@@ -207,6 +207,7 @@ int bench_decode(const BenchDecodeOptions& given, std::ostream& out, std::ostrea
                     {"device", model.device->name()},
                     {"threads", model.device->limits().num_sms},
                     {"granularity", name_of(model.decoder->options().granularity)},
+                    {"knobs", name_of(model.decoder->knobs_of(decode_shape(options.batch)).source)},
                     {"batch", options.batch},
                     {"context", options.context},
                     {"weight_bytes_per_step", bytes},

@@ -31,10 +31,9 @@ struct BenchDecodeOptions {
   std::int64_t steps = 0;                       // per measurement; 0: 16 on the CPU, 64 on a GPU
   std::int64_t repeat = 10;                     // measurements of each arm
   // On a GPU:
-  std::vector<Growth> growths = {};  // beside the contexts; neither: a context of 128
-  std::vector<std::string> knobs =
-      {};                         // files: of `overlap`, then one arm each; none: default_knobs
-  std::string serial_knobs = {};  // of the arm `serial`; empty: as the others
+  std::vector<Growth> growths = {};     // beside the contexts; neither: a context of 128
+  std::vector<std::string> knobs = {};  // files: of `overlap`, then one arm each; none: as any verb
+  std::string serial_knobs = {};        // of the arm `serial`; empty: as the others
   std::string json_file = {};
   ExtraArm tile_arm = ExtraArm::kNo;           // every edge a tile edge
   ExtraArm without_attention = ExtraArm::kNo;  // `overlap` with a copy of q in place of attention

@@ -78,7 +78,7 @@ std::vector<ArmSpec> arms_of(const BenchDecodeOptions& options, const StepKnobs&
   if (options.tile_arm == ExtraArm::kYes) {
     StepKnobs tile =
         with_edges(knobs, {.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion});
-    tile.num_streams = std::max(2, streams);
+    tile.num_streams = std::max(2, streams > 0 ? streams : kUsualStreams);
     arms.push_back({"tile", Mode::kOverlap, tile});
   }
   if (options.without_attention == ExtraArm::kYes) {
@@ -110,7 +110,8 @@ class Bench {
     for (std::int64_t s = 0; s < which.batch; ++s) {
       first.push_back(static_cast<std::int32_t>((s * 7919 + 1) % decoder.config().vocab_size));
     }
-    const StepKnobs knobs = knobs_of(which);
+    const ChosenKnobs chosen = knobs_of(which);
+    const StepKnobs& knobs = chosen.knobs;
     std::vector<Arm> arms;
     // An arm that fails is reported; the others go on.
     const auto attempt = [&](Arm& arm, const auto& what) {
@@ -141,6 +142,7 @@ class Bench {
       if (arm.name != kWithoutAttention) attempt(arm, [&] { check_results(arm, arms[0]); });
     }
     Json json = report(which, arms, table);
+    json["knobs"] = name_of(chosen.source);
     arms.clear();
     Arm traced;
     attempt(traced, [&] { json["operators"] = operators(which, sequences, knobs, first, table); });
@@ -159,10 +161,13 @@ class Bench {
     return sequences;
   }
 
-  StepKnobs knobs_of(const Case& which) const {
-    if (!options_.knobs.empty()) return read_knobs(options_.knobs[0]);
-    return default_knobs(model_.decoder->config(), bucket_of(which.batch),
-                         model_.device->limits().num_sms);
+  ChosenKnobs knobs_of(const Case& which) const {
+    if (!options_.knobs.empty()) return {read_knobs(options_.knobs[0]), KnobsSource::kGiven};
+    return model_.decoder->knobs_of(decode_shape(which.batch), max_tokens(which));
+  }
+
+  static std::int64_t max_tokens(const Case& which) {
+    return which.tokens.context + which.tokens.steps + 1;
   }
 
   std::unique_ptr<DecodeLoop> make_loop(const Case& which, const ArmSpec& spec, Tracing tracing) {
@@ -175,7 +180,7 @@ class Bench {
     DecodeLoopOptions loop{.run = run,
                            .knobs = spec.knobs,
                            .rows = which.batch,
-                           .max_tokens = which.tokens.context + which.tokens.steps + 1,
+                           .max_tokens = max_tokens(which),
                            .ring_length = which.tokens.steps};
     if (spec.name == kWithoutAttention) {
       add_bench_kernels(model_.decoder->device());

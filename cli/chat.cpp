@@ -122,8 +122,10 @@ int chat(const ChatVerbOptions& options, std::istream& in, std::ostream& out, st
   Conversation conversation(options, model);
   const bool prompts = ::isatty(STDIN_FILENO) != 0;
   if (prompts) {
-    err << fmt::format("{} on {}; an empty line or Ctrl-D ends the conversation, Ctrl-C a reply\n",
-                       description.directory, model.device->name());
+    err << fmt::format(
+        "{} on {}, {} knobs; an empty line or Ctrl-D ends the conversation, Ctrl-C a reply\n",
+        description.directory, model.device->name(),
+        name_of(model.decoder->knobs_of(decode_shape(1)).source));
   }
   std::string line;
   bool replied = false;

@@ -40,21 +40,26 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
   const KvCache cache(*device, cache_shape(limits, config, form));
   const ModelWeights weights = described_weights(config, config.dtype.value_or(DType::kBF16),
                                                  weight_form(form, granularity));
-  StepKnobs knobs;
+  ChosenKnobs chosen;
+  const std::unique_ptr<TuneCache> tuned = open_tuned(options.choice, err);
   if (!options.choice.knobs.empty()) {
-    knobs = read_knobs(options.choice.knobs);
-  } else if (form.data_tiles == DataTiles::kWhole) {
-    knobs = default_knobs(config, rows, device->limits().num_sms);
+    chosen = {read_knobs(options.choice.knobs), KnobsSource::kGiven};
+  } else {
+    chosen = choose_knobs(
+        *device,
+        {.config = &config, .granularity = granularity, .rows = rows, .tokens = limits.max_tokens},
+        shape, tuned.get());
+    if (options.choice.num_streams > 0) chosen.knobs.num_streams = options.choice.num_streams;
   }
   StepBuilder builder({.config = &config,
                        .weights = &weights,
                        .cache = &cache,
                        .max_pages = cache.shape().num_pages,
                        .limits = device->limits(),
-                       .num_streams = options.choice.num_streams,
+                       .num_streams = kUsualStreams,
                        .granularity = granularity,
                        .form = form},
-                      shape, knobs);
+                      shape, chosen.knobs);
   dense_step(builder);
   const Verdict verdict = verify(builder.plan(), {.device = device->limits()});
   std::map<std::string, std::int64_t> kinds;
@@ -80,6 +85,7 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
     out << to_text({{"verb", "check"},
                     {"ok", verdict.ok()},
                     {"granularity", name_of(granularity)},
+                    {"knobs", name_of(chosen.source)},
                     {"rows", rows},
                     {"nodes", builder.plan().nodes().size()},
                     {"downgrades", verdict.num_downgrades()},

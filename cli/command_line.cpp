@@ -40,7 +40,8 @@ Exit status: 0, 1 when a verb failed, 2 for arguments that make no sense, 130 af
 constexpr const char* kDoctorHelp = R"(
 With a GPU, doctor measures whether the launch order is kept and stores that finding for this GPU
 and driver in launch_order.json: in the folder given by --cache, else in $XDG_CACHE_HOME/tileweave,
-else in ~/.cache/tileweave. That it cannot be stored is a warning.
+else in ~/.cache/tileweave. That it cannot be stored is a warning. What `tileweave tune` measured lies
+in the same folder; doctor says how many entries there are.
 
 Examples:
   tileweave doctor
@@ -120,7 +121,8 @@ class CommandLine : public VerbHost {
     verb->footer(kDoctorHelp);
     verb->add_option("--device", doctor_.device, "cpu or cuda; both unless given")
         ->check(CLI::IsMember({"cpu", "cuda"}));
-    verb->add_option("--cache", doctor_.cache_folder, "Folder for the finding about launch order")
+    verb->add_option("--cache", doctor_.cache_folder,
+                     "Folder for the finding about launch order, and what was tuned")
         ->type_name("FOLDER")
         ->check(not_empty());
     add_json(verb);

@@ -10,8 +10,10 @@
 #include "cli/findings.h"
 #include "cli/interrupt.h"
 #include "cli/version.h"
+#include "tileweave/core/cache_file.h"
 #include "tileweave/core/error.h"
 #include "tileweave/runtime/launch_order_record.h"
+#include "tileweave/tune/tune_cache.h"
 
 namespace tileweave::cli {
 namespace {
@@ -36,11 +38,17 @@ Json to_json(const std::optional<StoredOrder>& order) {
           {"stored_in", order->path.empty() ? Json(nullptr) : Json(order->path)}};
 }
 
-Json report_json(const std::vector<Finding>& findings, const std::optional<StoredOrder>& order) {
+Json to_json(const TuneCache& tuned) {
+  return {{"folder", tuned.folder()}, {"entries", tuned.count()}};
+}
+
+Json report_json(const std::vector<Finding>& findings, const std::optional<StoredOrder>& order,
+                 const TuneCache& tuned) {
   return {{"verb", "doctor"},
           {"version", kVersion},
           {"findings", findings_json(findings)},
-          {"launch_order", to_json(order)}};
+          {"launch_order", to_json(order)},
+          {"tuned", to_json(tuned)}};
 }
 
 }  // namespace
@@ -83,13 +91,18 @@ void doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) 
     err << (options.form == OutputForm::kJson ? "" : findings_table(findings));
     throw Error("self-check of " + f.name, "a pass", f.found);
   }
+  const TuneCache tuned(cache_folder(options.cache_folder));
   if (options.form == OutputForm::kJson) {
-    out << to_text(report_json(findings, order));
+    out << to_text(report_json(findings, order, tuned));
     return;
   }
   out << findings_table(findings);
   if (order && !order->path.empty()) {
     out << fmt::format("the finding about the launch order is kept in {}\n", order->path);
+  }
+  if (const std::int64_t entries = tuned.count(); entries > 0) {
+    out << fmt::format("{} {} of `tileweave tune` in {}\n", entries,
+                       entries == 1 ? "entry" : "entries", tuned.folder());
   }
 }
 

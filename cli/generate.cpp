@@ -171,6 +171,8 @@ int generate_text(const GenerateOptions& options, std::ostream& out, std::ostrea
     json["mode"] = name_of(options.choice.mode);
     json["submit"] = name_of(options.choice.submit);
     json["granularity"] = name_of(model.decoder->options().granularity);
+    const StepShape shape = decode_shape(static_cast<std::int64_t>(requests.size()));
+    json["knobs"] = name_of(model.decoder->knobs_of(shape).source);
     json["timings"] = times_json(generated.times, model.load_seconds);
     out << to_text(json);
   } else if (!streams) {

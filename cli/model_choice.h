@@ -10,14 +10,19 @@
 
 namespace tileweave::cli {
 
+/// Whether what `tileweave tune` measured is used.
+enum class TunedUse : std::uint8_t { kYes, kNo };
+
 struct ModelChoice {
   std::string model;   // a directory, or org/name in the Hugging Face cache
   std::string device;  // "cpu", "cuda"; empty: cuda where the model can run on it, else cpu
   Mode mode = Mode::kOverlap;
   Submit submit = Submit::kGraph;
   std::optional<Granularity> granularity = std::nullopt;  // nothing: the device's usual one
-  std::int32_t num_streams = 3;
-  std::string knobs = {};  // file of StepKnobs; empty: the device's defaults
+  std::int32_t num_streams = 0;                           // 0: as the knobs say
+  std::string knobs = {};  // file of StepKnobs; empty: what was tuned, or the device's defaults
+  std::string cache = {};  // folder of what was tuned; empty: the user's
+  TunedUse tuned = TunedUse::kYes;
 };
 
 constexpr const char* name_of(Mode mode) {

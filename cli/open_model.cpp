@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/progress_bar.h"
+#include "tileweave/core/cache_file.h"
 #include "tileweave/core/error.h"
 #include "tileweave/models/checkpoint/model_directory.h"
 #include "tileweave/models/dense_model.h"
@@ -84,6 +85,14 @@ Granularity granularity_of(const ModelChoice& choice, const Device& device) {
   return choice.granularity.value_or(usual_granularity(numeric_form(device.name())));
 }
 
+std::unique_ptr<TuneCache> open_tuned(const ModelChoice& choice, std::ostream& err) {
+  const auto note = [&err](const std::string& sentence) {
+    err << fmt::format("tileweave: note: {}\n", sentence);
+  };
+  const bool used = choice.tuned == TunedUse::kYes;
+  return std::make_unique<TuneCache>(used ? cache_folder(choice.cache) : "", note);
+}
+
 LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
                        DecoderOptions options, std::ostream& err) {
   const auto start = std::chrono::steady_clock::now();
@@ -92,6 +101,8 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   options.run.submit = choice.submit;
   options.num_streams = choice.num_streams;
   if (!choice.knobs.empty()) options.knobs = read_knobs(choice.knobs);
+  model.tuned = open_tuned(choice, err);
+  options.tuned = model.tuned.get();
   const ModelConfig& config = model.description.config;
   resolved(options, config);  // what is wrong with the limits, before files are read
   std::optional<Checkpoint> checkpoint;

@@ -44,8 +44,12 @@ std::unique_ptr<Device> open_model_device(const ModelChoice& choice, const Model
 /// What was asked for, or what is usual on the device.
 Granularity granularity_of(const ModelChoice& choice, const Device& device);
 
+/// What `tileweave tune` measured; says on `err` what there is no use of.
+std::unique_ptr<TuneCache> open_tuned(const ModelChoice& choice, std::ostream& err);
+
 struct LoadedModel {
   ModelDescription description;
+  std::unique_ptr<TuneCache> tuned = nullptr;
   std::unique_ptr<Device> device = nullptr;
   std::unique_ptr<Decoder> decoder = nullptr;
   double load_seconds = 0;

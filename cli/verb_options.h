@@ -98,8 +98,15 @@ inline void add_choice(CLI::App* verb, ModelChoice& choice) {
       {{"ops", Granularity::kOps}, {"stages", Granularity::kStages}},
       "Every operator a kernel, or small ones inside large ones; unless given, ops on the CPU and "
       "stages on a GPU");
-  add_integer(verb, "--streams", choice.num_streams, 1, 8, "Internal streams of the plan");
+  add_integer(verb, "--streams", choice.num_streams, 1, 8,
+              "Internal streams of the plan; unless given, as the knobs say")
+      ->default_str("");
   verb->add_option("--knobs", choice.knobs, "Knobs of the plan, as JSON")->type_name("FILE");
+  verb->add_option("--cache", choice.cache, "Folder of what `tileweave tune` measured")
+      ->type_name("FOLDER");
+  verb->add_flag_callback(
+      "--no-cache", [&choice] { choice.tuned = TunedUse::kNo; },
+      "As if nothing had been measured by `tileweave tune`");
 }
 
 }  // namespace tileweave::cli

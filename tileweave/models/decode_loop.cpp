@@ -10,7 +10,6 @@
 
 #include "tileweave/core/error.h"
 #include "tileweave/kernels/sampling/advance.h"
-#include "tileweave/models/dense_model.h"
 #include "tileweave/models/step_batch.h"
 
 namespace tileweave {
@@ -75,14 +74,15 @@ DecodeLoop::DecodeLoop(Decoder& decoder, const DecodeLoopOptions& options)
   if (options_.max_tokens == 0) options_.max_tokens = limit;
   require(options_.max_tokens >= 1 && options_.max_tokens <= limit, kLoop,
           "no longer sequences than the decoder's", std::to_string(options_.max_tokens));
-  StepContext context = decoder.context();
-  context.max_pages = max_pages_ = ceil_div(options_.max_tokens, decoder.cache().shape().page_size);
-  StepBuilder builder(context, shape_, options_.knobs ? *options_.knobs : decoder.knobs_of(shape_));
-  outputs_ = dense_step(builder);
-  if (options_.rewrite) options_.rewrite(builder.plan());
-  inputs_ = builder.inputs();
+  max_pages_ = ceil_div(options_.max_tokens, decoder.cache().shape().page_size);
   ring_ = std::make_unique<Ring>(decoder.device(), ring_length, rows);
-  program_ = std::make_unique<Program>(decoder.device(), builder.plan(), options_.run);
+  Decoder::Step step = decoder.make_step(shape_, {.run = options_.run,
+                                                  .max_tokens = options_.max_tokens,
+                                                  .knobs = options_.knobs,
+                                                  .rewrite = options_.rewrite});
+  inputs_ = step.inputs;
+  outputs_ = step.outputs;
+  program_ = std::move(step.program);
   const auto at = [&](TensorId id) { return static_cast<std::int32_t*>(program_->address(id)); };
   AdvanceArgs args;
   args.rows = rows;

@@ -90,7 +90,7 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
                .max_pages = ceil_div(options_.max_tokens, options_.page_size),
                .max_history = options_.max_tokens,
                .limits = device.limits(),
-               .num_streams = options_.num_streams,
+               .num_streams = kUsualStreams,
                .granularity = options_.granularity,
                .form = numeric_form(device.name())} {
   if (context_.form.matrices == MatrixLayout::kPacked) {
@@ -156,21 +156,48 @@ StepShape Decoder::shape_of(const StepRequest& request) const {
   return shape;
 }
 
-StepKnobs Decoder::knobs_of(const StepShape& shape) const {
-  if (options_.knobs) return *options_.knobs;
-  if (context_.form.data_tiles == DataTiles::kFine) return {};
-  return default_knobs(config_, shape.rows, context_.limits.num_sms);
+PlanQuestion Decoder::question_of(const StepShape& shape, std::int64_t max_tokens) const {
+  return {.config = &config_,
+          .granularity = options_.granularity,
+          .rows = shape.rows,
+          .tokens = max_tokens > 0 ? max_tokens : options_.max_tokens};
+}
+
+ChosenKnobs Decoder::knobs_of(const StepShape& shape, std::int64_t max_tokens) const {
+  if (options_.knobs) return {*options_.knobs, KnobsSource::kGiven};
+  ChosenKnobs chosen = choose_knobs(device_, question_of(shape, max_tokens), shape, options_.tuned);
+  if (options_.num_streams > 0) chosen.knobs.num_streams = options_.num_streams;
+  return chosen;
+}
+
+Decoder::Step Decoder::make_step(const StepShape& shape, const StepOptions& options) {
+  StepContext context = context_;
+  if (options.max_tokens > 0) context.max_pages = ceil_div(options.max_tokens, options_.page_size);
+  const auto make = [&](const StepKnobs& knobs) {
+    StepBuilder builder(context, shape, knobs);
+    const StepOutputs outputs = dense_step(builder);
+    if (options.rewrite) options.rewrite(builder.plan());
+    return Step{.inputs = builder.inputs(),
+                .outputs = outputs,
+                .program = std::make_unique<Program>(device_, builder.plan(), options.run)};
+  };
+  if (options.knobs) return make(*options.knobs);
+  const ChosenKnobs chosen = knobs_of(shape, options.max_tokens);
+  if (chosen.source != KnobsSource::kCached) return make(chosen.knobs);
+  try {
+    return make(chosen.knobs);
+  } catch (const Error& error) {
+    refuse_plan(device_, question_of(shape, chosen.tokens), error.what(), *options_.tuned);
+    StepKnobs usual = usual_knobs(device_, config_, shape);
+    if (options_.num_streams > 0) usual.num_streams = options_.num_streams;
+    return make(usual);
+  }
 }
 
 Decoder::Step& Decoder::step_of(const StepShape& shape) {
   const auto known = steps_.find(shape);
   if (known != steps_.end()) return known->second;
-  StepBuilder builder(context_, shape, knobs_of(shape));
-  const StepOutputs outputs = dense_step(builder);
-  Step step{.inputs = builder.inputs(),
-            .outputs = outputs,
-            .program = std::make_unique<Program>(device_, builder.plan(), options_.run)};
-  return steps_.emplace(shape, std::move(step)).first->second;
+  return steps_.emplace(shape, make_step(shape, {.run = options_.run})).first->second;
 }
 
 Program& Decoder::program(const StepShape& shape) {

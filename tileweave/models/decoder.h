@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "tileweave/models/checkpoint/config.h"
 #include "tileweave/models/kv_cache.h"
 #include "tileweave/models/model_weights.h"
+#include "tileweave/models/plan_cache.h"
 #include "tileweave/models/step_batch.h"
 #include "tileweave/models/step_builder.h"
 #include "tileweave/runtime/program.h"
@@ -34,16 +36,21 @@ class DecodeLoop;
 /// Where greedy replies are made by a DecodeLoop, not step by step.
 enum class LoopUse : std::uint8_t { kOnGpu, kAlways, kNever };
 
+/// Streams of a plan where neither options nor knobs name a number.
+inline constexpr std::int32_t kUsualStreams = 3;
+
 struct DecoderOptions {
   RunOptions run = {};
   Granularity granularity = Granularity::kOps;
-  std::int32_t num_streams = 3;
+  std::int32_t num_streams = 0;  // of all plans, before knobs that are not given; 0: as they say
   std::int64_t page_size = 16;
   std::int64_t max_tokens = 0;    // of one sequence; 0: what the model was made for
   std::int64_t cache_tokens = 0;  // of all sequences; 0: max_tokens
   std::int64_t max_rows = 0;      // tokens of one step; 0: as the device's numeric form says
-  /// Of every step; nothing: default_knobs on a device that has them, else the operators' own.
+  /// Of every step; nothing: those in `tuned`, else usual_knobs.
   std::optional<StepKnobs> knobs = std::nullopt;
+  /// Knobs that were measured for decode steps; null: none. Must outlive the decoder.
+  TuneCache* tuned = nullptr;
   LoopUse loops = LoopUse::kOnGpu;
 };
 
@@ -98,8 +105,23 @@ class Decoder {
   Device& device() { return device_; }
   KvCache& cache() { return cache_; }
   const StepContext& context() const { return context_; }
-  /// What options().knobs says, or the defaults for the shape.
-  StepKnobs knobs_of(const StepShape& shape) const;
+  /// What a step of this shape runs with; `max_tokens` of a sequence, 0: the decoder's.
+  ChosenKnobs knobs_of(const StepShape& shape, std::int64_t max_tokens = 0) const;
+
+  struct Step {
+    StepInputs inputs;
+    StepOutputs outputs;
+    std::unique_ptr<Program> program;
+  };
+  struct StepOptions {
+    RunOptions run = {};
+    std::int64_t max_tokens = 0;                    // of a sequence; 0: the decoder's limit
+    std::optional<StepKnobs> knobs = std::nullopt;  // nothing: knobs_of()
+    std::function<void(Plan&)> rewrite = nullptr;   // before it is verified
+  };
+  /// A step of its own, verified (throws Error). Cached knobs that make no plan give way to the
+  /// defaults.
+  Step make_step(const StepShape& shape, const StepOptions& options);
 
   /// Throws Error, naming it, for an id that is not in the vocabulary, a sequence that gets too
   /// long, too many rows, or a run that failed.
@@ -111,12 +133,7 @@ class Decoder {
   const Trace& last_trace() const;
 
  private:
-  struct Step {
-    StepInputs inputs;
-    StepOutputs outputs;
-    std::unique_ptr<Program> program;
-  };
-
+  PlanQuestion question_of(const StepShape& shape, std::int64_t max_tokens) const;
   Step& step_of(const StepShape& shape);
   void check(const StepRequest& request) const;
   StepShape shape_of(const StepRequest& request) const;

@@ -50,4 +50,10 @@ constexpr std::int64_t row_bucket_of(std::int64_t count) {
   return count <= kUnit ? bucket_of(count) : (count + kUnit - 1) / kUnit * kUnit;
 }
 
+/// The decode step of that many sequences.
+constexpr StepShape decode_shape(std::int64_t sequences) {
+  const std::int64_t rows = bucket_of(sequences);
+  return {.rows = rows, .sequences = rows, .outputs = rows, .decode = true};
+}
+
 }  // namespace tileweave

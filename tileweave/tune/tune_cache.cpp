@@ -15,6 +15,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kFormat = "tileweave tuned";
 constexpr int kFormatVersion = 1;
+constexpr const char* kFolder = "tuned";
 
 /// Bytes that are not UTF-8 (of a device's name, say) become U+FFFD.
 std::string text_of(const Json& json) {
@@ -46,11 +47,21 @@ TuneKey key_on(const Device& device, std::string what, std::map<std::string, std
 TuneCache::TuneCache(std::string folder, Note note)
     : folder_(std::move(folder)), note_(std::move(note)) {}
 
+std::int64_t TuneCache::count() const {
+  std::int64_t count = 0;
+  std::error_code error;
+  std::filesystem::directory_iterator at(std::filesystem::path(folder_) / kFolder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    if (at->path().extension() == ".json") ++count;
+  }
+  return count;
+}
+
 std::string TuneCache::path_of(const TuneKey& key) const {
   char hash[17];
   std::snprintf(hash, sizeof(hash), "%016llx",
                 static_cast<unsigned long long>(hash_of(facts_json(key).dump())));
-  return (std::filesystem::path(folder_) / "tuned" / (key.what + "-" + hash + ".json")).string();
+  return (std::filesystem::path(folder_) / kFolder / (key.what + "-" + hash + ".json")).string();
 }
 
 std::optional<std::string> TuneCache::find(const TuneKey& key) {

@@ -9,6 +9,7 @@
 // atomically, so of two writers at once the last wins, and throws Error naming the file.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -46,6 +47,8 @@ class TuneCache {
   void refuse(const TuneKey& key, const std::string& why);
 
   const std::string& folder() const { return folder_; }
+  /// Entries of any kind and machine; 0 where the folder cannot be read.
+  std::int64_t count() const;
   std::string path_of(const TuneKey& key) const;
 
  private:
