@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "cli/bench_decode.h"
 #include "cli/chat.h"
 #include "cli/check.h"
 #include "cli/generate.h"
@@ -12,6 +15,7 @@
 #include "cli/open_model.h"
 #include "cli/tokenize.h"
 #include "cli/trace_model.h"
+#include "cli/tune.h"
 #include "cli/verb_options.h"
 #include "tileweave/kernels/sampling/sampling_params.h"
 
@@ -266,6 +270,57 @@ void add_trace(VerbHost& host) {
   });
 }
 
+constexpr const char* kTuneHelp = R"(
+Measures a decode step with the default knobs and others (streams, edges, cuts of products, which on a
+GPU are tuned alone first), in turn, and keeps the fastest per batch and context. generate, chat,
+logits, trace, check and bench decode then take it for this model, GPU, driver and version, unless
+--no-cache or --knobs is given. Knobs never change a result; an arm that did is refused. What is
+measured lies in the folder given by --cache, else in $XDG_CACHE_HOME/tileweave or ~/.cache/tileweave.
+
+Examples:
+  tileweave tune --model DIR
+  tileweave tune --device cuda --model qwen3-8b --batch 1,8 --context 128,1024
+  tileweave tune --model DIR --no-cache --json           measures, keeps nothing)";
+
+void add_tune(VerbHost& host) {
+  auto options = std::make_shared<TuneVerbOptions>();
+  CLI::App* verb = host.app().add_subcommand("tune", "Measures what a model runs fastest with");
+  verb->footer(kTuneHelp);
+  add_choice(verb, options->choice);
+  for (const char* measured : {"--knobs", "--streams", "--mode"}) {
+    verb->remove_option(verb->get_option(measured));
+  }
+  const auto add_list = [&](const char* name, std::vector<std::int64_t>& to, std::int64_t most,
+                            const char* usual, const char* help) {
+    verb->add_option_function<std::string>(
+            name,
+            [&to, most](const std::string& text) {
+              of_arguments("tileweave tune", [&] { to = parse_counts(text, most); });
+            },
+            help)
+        ->type_name("LIST")
+        ->default_str(usual);
+  };
+  add_list("--batch", options->batches, 128, "1", "Sequences");
+  add_list("--context", options->contexts, kMostTokens, "128",
+           "Tokens before the first measured step");
+  add_integer(verb, "--steps", options->steps, std::int64_t{1}, kMostTokens,
+              "Steps of a measurement");
+  add_integer(verb, "--repeat", options->repeat, std::int64_t{1}, kMostTokens,
+              "Measurements of each arm");
+  add_integer(verb, "--budget", options->budget, std::int64_t{1}, kMostTokens,
+              "Seconds for one product alone");
+  add_words<ProductTuning>(
+      verb, "--products", options->products,
+      {{"yes", ProductTuning::kYes}, {"again", ProductTuning::kAgain}, {"no", ProductTuning::kNo}},
+      "Whether products are tuned alone, also those that were");
+  host.add_json(verb);
+  host.prepare(verb, [&host, options] {
+    options->form = host.form();
+    return tune_model(*options, host.out(), host.err());
+  });
+}
+
 }  // namespace
 
 void add_model_verbs(VerbHost& host) {
@@ -276,6 +331,7 @@ void add_model_verbs(VerbHost& host) {
   add_tokenize(host);
   add_check(host);
   add_trace(host);
+  add_tune(host);
 }
 
 }  // namespace tileweave::cli

@@ -1,4 +1,4 @@
-// The verbs that take a language model: info, generate, chat, logits, tokenize, check, trace.
+// The verbs that take a language model: info, generate, chat, logits, tokenize, check, trace, tune.
 // Only their options are defined here; what they do is in the file of each.
 #pragma once
 

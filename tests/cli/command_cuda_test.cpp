@@ -1,6 +1,7 @@
 // The command on a machine with a GPU.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -51,6 +52,32 @@ TEST(CheckOnAGpu, TakesStagesUnlessToldOtherwise) {
     EXPECT_EQ(nlohmann::json::parse(result.out).at("granularity"),
               granularity.empty() ? "stages" : granularity);
   }
+}
+
+TEST(TuneOnAGpu, MeasuresProductsAndArmsAndKeepsThem) {
+  const std::string cache =
+      (std::filesystem::temp_directory_path() / "tileweave-tune-on-a-gpu").string();
+  std::filesystem::remove_all(cache);
+  const CommandResult result =
+      run({"tune", "--device", "cuda", "--model", "qwen3-0.6b", "--batch", "1,4", "--steps", "8",
+           "--repeat", "3", "--budget", "2", "--cache", cache, "--json"});
+  ASSERT_EQ(result.status, kSuccess) << result.err;
+  EXPECT_EQ(result.err, "");
+  const auto report = nlohmann::json::parse(result.out);
+  EXPECT_EQ(report.at("granularity"), "stages");
+  for (const auto& one : report.at("cases")) {
+    EXPECT_EQ(one.at("products").size(), 5U) << one;
+    for (const auto& product : one.at("products")) EXPECT_EQ(product.at("source"), "measured");
+    EXPECT_GE(one.at("arms").size(), 6U);
+    for (const auto& arm : one.at("arms")) {
+      EXPECT_FALSE(arm.contains("failure")) << arm;
+    }
+    EXPECT_TRUE(one.at("stored_in").is_string());
+  }
+  const CommandResult check =
+      run({"check", "--device", "cuda", "--model", "qwen3-0.6b", "--cache", cache, "--json"});
+  EXPECT_EQ(nlohmann::json::parse(check.out).at("knobs"), "cached");
+  std::filesystem::remove_all(cache);
 }
 
 TEST(BenchSyncOnAGpu, MeasuresEveryArm) {

@@ -81,7 +81,7 @@ TEST(Command, RefusesSenselessArgumentsInOneSentenceThatNamesThemAndTheHelp) {
   };
   const std::vector<Case> cases = {
       {{},
-       "doctor, bench, info, generate, chat, logits, tokenize, check, trace or moe",
+       "doctor, bench, info, generate, chat, logits, tokenize, check, trace, tune or moe",
        "tileweave --help"},
       {{"frobnicate"}, "`frobnicate`", "tileweave --help"},
       {{"--frobnicate"}, "`--frobnicate`", "tileweave --help"},

@@ -281,6 +281,70 @@ TEST_F(ModelVerbs, KnobsChangeThePlanAndNoToken) {
   EXPECT_TRUE(check.at("edge_counts").contains("full"));
 }
 
+TEST_F(ModelVerbs, WhatTuneMeasuredIsTakenUntilItIsDamaged) {
+  const std::string cache = folder_ / "cache";
+  const nlohmann::json report =
+      json_of({"tune", "--model", folder_.path(), "--device", "cpu", "--batch", "1,2", "--context",
+               "5", "--steps", "2", "--repeat", "2", "--cache", cache, "--json"});
+  EXPECT_EQ(report.at("device"), "cpu");
+  ASSERT_EQ(report.at("cases").size(), 2U);
+  std::vector<std::string> files;
+  for (const auto& one : report.at("cases")) {
+    files.push_back(one.at("stored_in"));
+    EXPECT_TRUE(fs::is_regular_file(files.back()));
+    ASSERT_GE(one.at("arms").size(), 3U);
+    for (const auto& arm : one.at("arms")) EXPECT_GT(arm.at("ms_per_step"), 0) << arm;
+  }
+  EXPECT_NE(files[0], files[1]);
+  EXPECT_EQ(
+      json_of({"doctor", "--device", "cpu", "--cache", cache, "--json"}).at("tuned").at("entries"),
+      2);
+
+  folder_.write("knobs.json", R"({"num_streams": 2})");
+  const Words ids = with(generate_, {"--ids", "5,6,7,8", "--device", "cpu", "--cache", cache});
+  const nlohmann::json cached = json_of(ids);
+  EXPECT_EQ(cached.at("knobs"), "cached");
+  const nlohmann::json without = json_of(with(ids, {"--no-cache"}));
+  EXPECT_EQ(without.at("knobs"), "default");
+  EXPECT_EQ(without.at("ids"), cached.at("ids"));
+  EXPECT_EQ(json_of(with(ids, {"--knobs", folder_ / "knobs.json"})).at("knobs"), "file");
+  EXPECT_EQ(json_of(with(ids, {"--granularity", "stages"})).at("knobs"), "default");
+  EXPECT_EQ(
+      json_of({"check", "--model", folder_.path(), "--device", "cpu", "--cache", cache, "--json"})
+          .at("knobs"),
+      "cached");
+
+  for (const std::string& file : files) fs::resize_file(file, fs::file_size(file) / 2);
+  const CommandResult damaged = run(ids);
+  EXPECT_EQ(damaged.status, kSuccess);
+  const nlohmann::json json = nlohmann::json::parse(damaged.out);
+  EXPECT_EQ(json.at("knobs"), "default");
+  EXPECT_EQ(json.at("ids"), cached.at("ids"));
+  const std::size_t note = damaged.err.find(files[0]);
+  EXPECT_NE(note, std::string::npos) << damaged.err;
+  EXPECT_EQ(damaged.err.find(files[0], note + 1), std::string::npos) << "said once";
+}
+
+TEST_F(ModelVerbs, TuneKeepsNothingWhereItIsToldSoOrCannot) {
+  const Words tune = {"tune",    "--model", folder_.path(), "--device", "cpu",   "--context", "3",
+                      "--steps", "1",       "--repeat",     "1",        "--json"};
+  EXPECT_TRUE(json_of(with(tune, {"--no-cache"})).at("cases")[0].at("stored_in").is_null());
+  const CommandResult result = run(with(tune, {"--cache", "/dev/null/x"}));
+  EXPECT_EQ(result.status, kSuccess);
+  EXPECT_NE(result.err.find("not kept"), std::string::npos) << result.err;
+  const CommandResult table = run({"tune", "--model", folder_.path(), "--device", "cpu",
+                                   "--context", "3", "--steps", "1", "--repeat", "1"});
+  EXPECT_NE(table.out.find("* "), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("kept in"), std::string::npos) << table.out;
+  for (const Words& more : {Words{"--batch", "0"}, Words{"--steps", "0"}, Words{"--knobs", "f"},
+                            Words{"--products", "maybe"}}) {
+    EXPECT_EQ(run(with(tune, more)).status, kUsageError) << more[0];
+  }
+  EXPECT_EQ(run({"tune", "--model", folder_.path(), "--device", "cpu", "--context", "255"}).status,
+            kFailure)
+      << "longer than the model";
+}
+
 TEST_F(ModelVerbs, APresetStandsForAModel) {
   const nlohmann::json check = json_of(
       {"check", "--model", "qwen3-0.6b", "--device", "cpu", "--granularity", "stages", "--json"});
