@@ -18,7 +18,7 @@ const char* name_of(SkinnyKernel kernel) {
 std::vector<SkinnyKernel> kernels_of(Device& device) {
   std::vector<SkinnyKernel> kernels;
   for (const SkinnyKernel kernel : {SkinnyKernel::kBulk, SkinnyKernel::kPortable}) {
-    if (device.kernels().all().contains(skinny_gemm_kernel_name(kernel, 1, false, false))) {
+    if (device.kernels().all().contains(skinny_gemm_kernel_name(kernel, 8, false, false))) {
       kernels.push_back(kernel);
     }
   }

@@ -162,13 +162,13 @@ TEST(SkinnyGemm, ADeviceWithLittleSharedMemoryGivesTheSameBits) {
 }
 
 TEST(SkinnyGemm, NamesSayKernelRowsAndNorm) {
-  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kBulk, 1, false, false), "skinny_gemm.bulk.m8");
-  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kPortable, column_tiles_of(9), true, true),
+  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kBulk, 8, false, false), "skinny_gemm.bulk.m8");
+  EXPECT_EQ(skinny_gemm_kernel_name(SkinnyKernel::kPortable, skinny_tokens(9), true, true),
             "skinny_gemm.portable.m16.norm.split");
   const auto device = open_cpu_device();
   add_skinny_gemm_cpu(device->kernels());
   for (const std::string kernel : {"bulk", "portable"}) {
-    for (const std::string rows : {"m8", "m16", "m32", "m64"}) {
+    for (const std::string rows : {"m1", "m8", "m16", "m32", "m64"}) {
       for (const std::string norm : {"", ".norm"}) {
         const std::string name = "skinny_gemm." + kernel + "." + rows + norm;
         EXPECT_TRUE(device->kernels().all().contains(name)) << name;

@@ -198,10 +198,9 @@ OperandSpec column_operand(TensorId id, const SkinnyGemmSchedule& s, std::int32_
 
 }  // namespace
 
-std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int column_tiles, bool norm, bool split) {
+std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int tokens, bool norm, bool split) {
   return std::string("skinny_gemm.") + (kernel == SkinnyKernel::kBulk ? "bulk" : "portable") +
-         ".m" + std::to_string(column_tiles * kSkinnyColumns) + (norm ? ".norm" : "") +
-         (split ? ".split" : "");
+         ".m" + std::to_string(tokens) + (norm ? ".norm" : "") + (split ? ".split" : "");
 }
 
 SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k,
@@ -280,7 +279,7 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
   const bool has_residual = operands.residual != kNoTensor;
   NodeSpec node{
       .name = options.name,
-      .kernel = skinny_gemm_kernel_name(options.kernel, column_tiles_of(s.m), norm, s.split_k > 1),
+      .kernel = skinny_gemm_kernel_name(options.kernel, skinny_tokens(s.m), norm, s.split_k > 1),
       .num_works = s.num_works(),
       .num_blocks = s.num_works(),
       .order = options.order,
@@ -328,6 +327,7 @@ NodeSpec skinny_gemm(const TensorTable& tensors, const SkinnyGemmOptions& option
   args.window = static_cast<std::int32_t>(std::min(options.window, options.stages));
   args.parts_per_meet = parts_per_meet(s);
   args.eps = options.eps;
+  args.one_over_k = 1.0F / static_cast<float>(k);
   args.norm_type = norm_type;
   args.bias_type = operands.bias == kNoTensor ? DType::kF32 : tensors[operands.bias].spec.dtype;
   args.y_type = ty.spec.dtype;

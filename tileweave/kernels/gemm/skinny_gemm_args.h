@@ -127,8 +127,9 @@ constexpr int parts_per_meet(const SkinnyGemmSchedule& s) {
   return most < s.most_parts() ? most : s.most_parts();
 }
 
-constexpr int column_tiles_of(std::int64_t m) {
-  return m <= 8 ? 1 : m <= 16 ? 2 : m <= 32 ? 4 : 8;
+/// Rows of x that the kernel for `m` of them is made for.
+constexpr int skinny_tokens(std::int64_t m) {
+  return m <= 1 ? 1 : m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
 }
 
 struct SkinnyGemmArgs {
@@ -142,12 +143,12 @@ struct SkinnyGemmArgs {
   SkinnyGemmSchedule schedule;
   SkinnyGemmShared shared;
   std::int32_t stages, window, parts_per_meet;
-  float eps;
+  float eps, one_over_k;
   DType norm_type, bias_type, y_type;
 };
 
-/// "skinny_gemm.bulk.m16.norm"
-std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int column_tiles, bool norm, bool split);
+/// "skinny_gemm.bulk.m16.norm"; `tokens` as skinny_tokens.
+std::string skinny_gemm_kernel_name(SkinnyKernel kernel, int tokens, bool norm, bool split);
 
 /// The part of add_skinny_gemm_cuda that is compiled for sm_90 alone.
 void add_skinny_gemm_bulk(KernelLibrary& kernels);

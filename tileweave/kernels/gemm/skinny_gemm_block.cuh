@@ -21,69 +21,82 @@ __device__ __forceinline__ unsigned char* skinny_shared() {
   return skinny_memory;
 }
 
-/// What one block computes: strips [first_strip, end_strip), columns [k_begin, k_end) of K.
-struct SkinnyWork {
-  int group = 0;
-  int first_strip = 0, end_strip = 0;
-  int k_begin = 0, k_end = 0;
-  int first_span = 0;
+/// Rows of x that one set of products has columns for, in operands of the tensor cores.
+constexpr int skinny_column_tiles(int tokens) {
+  return tokens <= kSkinnyColumns ? 1 : tokens / kSkinnyColumns;
+}
+/// Columns of a warp's sums in shared memory: without padding where one operand holds all rows.
+template <int kTokens>
+__device__ __forceinline__ int skinny_columns(const SkinnyGemmArgs& args) {
+  return kTokens == 1 ? 1 : kTokens <= kSkinnyColumns ? args.schedule.m : kTokens;
+}
+/// Sums of squares by warp: [kSkinnyWarps][kSkinnyMostRows].
+__device__ __forceinline__ float* skinny_squares(const SkinnyGemmArgs& args) {
+  return reinterpret_cast<float*>(skinny_shared() + args.shared.squares);
+}
 
-  __device__ __forceinline__ SkinnyWork(const SkinnyGemmSchedule& s, int work) {
-    if (s.split_k == 1) {  // no divisions before the loads begin
-      group = work;
-      k_end = s.k;
-    } else {
-      group = s.group_of(work);
-      first_span = s.first_part(work) / s.span_parts;
-      k_begin = s.first_k(work);
-      k_end = s.end_k(work);
+/// What one work is: strips [first_strip, end_strip), columns [k_begin, k_end) of K, which are all
+/// of them unless kSplit. Whatever follows from the arguments is left to them: registers are few.
+template <bool kSplit>
+class SkinnyWork {
+ public:
+  __device__ __forceinline__ SkinnyWork(const SkinnyGemmSchedule& s, int work)
+      : s_(s), group_(kSplit ? s.group_of(work) : work) {
+    if constexpr (kSplit) {
+      first_span_ = s.first_part(work) / s.span_parts;
+      k_begin_ = s.first_k(work);
+      k_end_ = s.end_k(work);
     }
-    first_strip = group * s.strips_per_work;
-    end_strip = min(first_strip + s.strips_per_work, s.num_strips);
   }
+  SkinnyWork(const SkinnyWork&) = default;
+
+  __device__ __forceinline__ int group() const { return group_; }
+  __device__ __forceinline__ int first_strip() const { return group_ * s_.strips_per_work; }
+  __device__ __forceinline__ int end_strip() const {
+    return min(first_strip() + s_.strips_per_work, s_.num_strips);
+  }
+  __device__ __forceinline__ int k_begin() const { return kSplit ? k_begin_ : 0; }
+  __device__ __forceinline__ int k_end() const { return kSplit ? k_end_ : s_.k; }
+  __device__ __forceinline__ int first_span() const { return kSplit ? first_span_ : 0; }
+
+ private:
+  const SkinnyGemmSchedule& s_;
+  int group_;
+  int k_begin_ = 0, k_end_ = 0, first_span_ = 0;
 };
 
 /// Brings x into shared memory, as bf16, rows x_stride bytes apart. `kAsync`: by cp.async; not
 /// where the weights come by cp.async too, since the groups of a thread land in order: x would wait
 /// for the whole ring.
-template <int kColumnTiles, bool kNorm, bool kAsync = true>
+///
+/// A norm in front costs one pass: columns times norm weights go to shared memory while the squares
+/// are summed up, and the factor 1 / rms of a row, known last, multiplies the results
+/// (SkinnyResults). Short code, loads in flight together: what runs behind the wait is fetched anew
+/// by every launch.
+template <int kTokens, bool kNorm, bool kSplit, bool kAsync = true>
 class SkinnyInput {
  public:
-  __device__ __forceinline__ SkinnyInput(const SkinnyGemmArgs& args, const SkinnyWork& work)
-      : args_(args), s_(args.schedule), k_begin_(work.k_begin), k_end_(work.k_end) {}
+  __device__ __forceinline__ SkinnyInput(const SkinnyGemmArgs& args, const SkinnyWork<kSplit>& work)
+      : args_(args), s_(args.schedule), work_(work) {}
 
   /// Before any wait: zeros, norm weights.
   __device__ __forceinline__ void prologue() {
     if (threadIdx.x < 5) {  // the word after the zeros says that a warp gave up
       reinterpret_cast<std::uint32_t*>(skinny_shared() + args_.shared.zeros)[threadIdx.x] = 0;
     }
-    if constexpr (kNorm) {
-      unsigned char* to = skinny_shared() + args_.shared.norm;
-      const int bytes = s_.k * static_cast<int>(size_of(args_.norm_type));
-      const auto* from = static_cast<const unsigned char*>(args_.norm_weight.get());
-      if ((bytes | static_cast<int>(reinterpret_cast<std::uintptr_t>(from))) % 16 == 0) {
-        TW_ROLLED_LOOP
-        for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += kSkinnyConsumers * 16) {
-          copy_16(ptx::shared_address(to + at), from + at);
-        }
-        if constexpr (kAsync) ptx::copy_async_commit();
-      } else {
-        TW_ROLLED_LOOP
-        for (int at = static_cast<int>(threadIdx.x); at < bytes; at += kSkinnyConsumers) {
-          to[at] = from[at];
-        }
-      }
-    }
+    if constexpr (kNorm) bring_norm_weights();
   }
 
   /// Columns from `k_at` on, to the end of their slice; then a block barrier.
   __device__ __forceinline__ void bring(const void* x, int k_at) {
-    const int end = s_.wait_k == 0 ? k_end_ : min(k_end_, (k_at / s_.wait_k + 1) * s_.wait_k);
+    const int end =
+        s_.wait_k == 0 ? work_.k_end() : min(work_.k_end(), (k_at / s_.wait_k + 1) * s_.wait_k);
     if constexpr (kNorm) {
       norm(static_cast<const float*>(x));
     } else {
       copy(static_cast<const BFloat16*>(x), k_at, end);
     }
+    if (s_.k % 16 != 0 && end == work_.k_end()) pad_columns();
     SkinnyGroup::barrier();
   }
 
@@ -100,16 +113,14 @@ class SkinnyInput {
   __device__ __forceinline__ void copy(const BFloat16* x, int from, int to) {
     unsigned char* shared = skinny_shared() + args_.shared.x;
     if (s_.k % 8 == 0) {
-      // Few rows: all threads on one row after the other; many: a warp a row.
-      const bool rows_by_warp = s_.m >= kSkinnyWarps;
+      // One row: all threads; more: a warp a row.
       const int thread = static_cast<int>(threadIdx.x);
-      const int first = from + (rows_by_warp ? thread % 32 : thread) * 8;
-      const int step = (rows_by_warp ? 32 : kSkinnyConsumers) * 8;
-      for (int row = rows_by_warp ? thread / 32 : 0; row < s_.m;
-           row += rows_by_warp ? kSkinnyWarps : 1) {
+      const int first = from + (kTokens == 1 ? thread : thread % 32) * 8;
+      const int step = (kTokens == 1 ? kSkinnyConsumers : 32) * 8;
+      for (int row = kTokens == 1 ? 0 : thread / 32; row < s_.m; row += kSkinnyWarps) {
         const BFloat16* source = x + static_cast<std::int64_t>(row) * s_.k;
         const std::uint32_t target =
-            ptx::shared_address(shared + row * args_.shared.x_stride) - k_begin_ * 2;
+            ptx::shared_address(shared + row * args_.shared.x_stride) - work_.k_begin() * 2;
         TW_ROLLED_LOOP
         for (int column = first; column < to; column += step) {
           copy_16(target + column * 2, source + column);
@@ -125,127 +136,134 @@ class SkinnyInput {
       for (int at = static_cast<int>(threadIdx.x); at < columns * s_.m; at += kSkinnyConsumers) {
         const int row = at / columns;
         const int column = from + at % columns;
-        reinterpret_cast<BFloat16*>(shared + row * args_.shared.x_stride)[column - k_begin_] =
+        reinterpret_cast<BFloat16*>(shared +
+                                    row * args_.shared.x_stride)[column - work_.k_begin()] =
             x[static_cast<std::int64_t>(row) * s_.k + column];
       }
     }
-    if (to == k_end_) pad_columns();
   }
 
   /// Zeros up to a whole fragment: weights are zeros there, but 0 · NaN is not.
   __device__ __forceinline__ void pad_columns() {
-    const int extra = (k_end_ + 15) / 16 * 16 - k_end_;
-    if (extra == 0) return;
+    const int extra = (work_.k_end() + 15) / 16 * 16 - work_.k_end();
     TW_ROLLED_LOOP
     for (int at = static_cast<int>(threadIdx.x); at < extra * s_.m; at += kSkinnyConsumers) {
       reinterpret_cast<BFloat16*>(
           skinny_shared() + args_.shared.x +
-          at / extra * args_.shared.x_stride)[k_end_ - k_begin_ + at % extra] = BFloat16{};
+          at / extra * args_.shared.x_stride)[work_.k_end() - work_.k_begin() + at % extra] =
+          BFloat16{};
     }
   }
 
-  /// RMSNorm of all rows. Thread t adds the squares of columns 4 t + 1024 i of a row; lanes meet in
-  /// a butterfly, warps in ascending order: bits of a row depend on the row alone. Some rows at a
-  /// time, whose loads are in flight together. Read twice, the second time from the L1 cache: code
-  /// that holds a row in registers is longer, and a launch fetches its code anew.
-  __device__ __forceinline__ void norm(const float* x) {
-    if constexpr (kAsync) ptx::copy_async_wait<0>();  // norm weights, from the prologue
-    s_.m == 1 ? norm_rows<1>(x) : norm_rows<4>(x);
-    pad_columns();
-  }
+  // Thread t has columns 4 t + 1024 i of every row, or t + 256 i where rows are not aligned: norm
+  // weights that it brings are its own, and the squares of a row are summed in an order that
+  // depends on K alone: lanes meet in a butterfly, warps in ascending order (SkinnyResults).
 
-  template <int kRows>
-  __device__ __forceinline__ void norm_rows(const float* x) {
-    TW_ROLLED_LOOP
-    for (int row = 0; row < s_.m; row += kRows) squares_of<kRows>(x, row);
-    SkinnyGroup::barrier();
-    TW_ROLLED_LOOP
-    for (int row = 0; row < s_.m; row += kRows) normed<kRows>(x, row);
-  }
-
-  __device__ __forceinline__ float* squares() const {
-    return reinterpret_cast<float*>(skinny_shared() + args_.shared.squares);
-  }
-  __device__ __forceinline__ const float* row_of_x(const float* x, int row) const {
-    return x + static_cast<std::int64_t>(min(row, s_.m - 1)) * s_.k;
-  }
   /// Four columns at a time, or one where rows are not aligned.
   __device__ __forceinline__ bool has_vectors() const { return s_.k % 4 == 0; }
 
-  template <int kRows>
-  __device__ __forceinline__ void squares_of(const float* x, int row) {
-    const int thread = static_cast<int>(threadIdx.x);
-    float sum[kRows] = {};
-    if (has_vectors()) {
-#pragma unroll 2
-      for (int k = thread * 4; k < s_.k; k += kSkinnyConsumers * 4) {
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const float4 v = *reinterpret_cast<const float4*>(row_of_x(x, row + r) + k);
-          sum[r] += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
-        }
-      }
-    } else {
-      TW_ROLLED_LOOP
-      for (int k = thread; k < s_.k; k += kSkinnyConsumers) {
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const float v = row_of_x(x, row + r)[k];
-          sum[r] += v * v;
-        }
+  __device__ __forceinline__ void bring_norm_weights() {
+    unsigned char* to = skinny_shared() + args_.shared.norm;
+    const auto* from = static_cast<const unsigned char*>(args_.norm_weight.get());
+    const int size = args_.norm_type == DType::kF32 ? 4 : 2;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
+    const int width = has_vectors() ? 4 : 1;
+    TW_ROLLED_LOOP
+    for (int k = static_cast<int>(threadIdx.x) * width; k < s_.k; k += kSkinnyConsumers * width) {
+      const std::uint32_t target = ptx::shared_address(to + k * size);
+      if (kAsync && width == 4 && aligned) {
+        size == 4 ? ptx::copy_async_16(target, from + k * size)
+                  : ptx::copy_async_8(target, from + k * size);
+      } else {
+        for (int byte = k * size; byte < (k + width) * size; ++byte) to[byte] = from[byte];
       }
     }
+    if constexpr (kAsync) ptx::copy_async_commit();
+  }
+
+  __device__ __forceinline__ void norm(const float* x) {
+    if constexpr (kAsync) ptx::copy_async_wait<0>();  // norm weights, from the prologue
+    if (has_vectors()) {
+      norm_vectors(x);
+    } else {
+      norm_numbers(x);
+    }
+  }
+
+  /// Several loads in flight per thread: four pieces of one row, or of the same columns of four
+  /// rows.
+  __device__ __forceinline__ void norm_vectors(const float* x) {
+    constexpr bool kOne = kTokens == 1;
+    constexpr int kItems = 4;
+    constexpr int kRows = kOne ? 1 : kItems;
+    constexpr int kStep = kSkinnyConsumers * 4;
+    unsigned char* const shared = skinny_shared() + args_.shared.x - work_.k_begin() * 2;
+    const unsigned char* const weight = skinny_shared() + args_.shared.norm;
+    TW_ROLLED_LOOP
+    for (int row = 0; row < s_.m; row += kRows) {
+      float sums[kRows] = {};
+      TW_ROLLED_LOOP
+      for (int k = static_cast<int>(threadIdx.x) * 4; k < s_.k;
+           k += kOne ? kItems * kStep : kStep) {
+        float4 v[kItems];
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+          const bool exists = kOne ? k + i * kStep < s_.k : row + i < s_.m;
+          v[i] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+          if (exists) {
+            v[i] = *reinterpret_cast<const float4*>(
+                x + static_cast<std::int64_t>(kOne ? 0 : row + i) * s_.k + k +
+                (kOne ? i * kStep : 0));
+          }
+        }
+        float4 w = {};
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+          const int column = kOne ? k + i * kStep : k;
+          const bool exists = kOne ? column < s_.k : row + i < s_.m;
+          if ((kOne || i == 0) && exists) w = norm_weights(weight, column);
+          sums[kOne ? 0 : i] +=
+              (v[i].x * v[i].x + v[i].y * v[i].y) + (v[i].z * v[i].z + v[i].w * v[i].w);
+          if (!exists) continue;
+          if (kSplit && (column < work_.k_begin() || column >= work_.k_end())) continue;
+          *reinterpret_cast<uint2*>(shared + (kOne ? 0 : (row + i) * args_.shared.x_stride) +
+                                    column * 2) = make_uint2(pack_bf16(v[i].x * w.x, v[i].y * w.y),
+                                                             pack_bf16(v[i].z * w.z, v[i].w * w.w));
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        if (kOne || row + i < s_.m) end_row(row + i, sums[i]);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void norm_numbers(const float* x) {
+    unsigned char* const shared = skinny_shared() + args_.shared.x;
+    const unsigned char* const weight = skinny_shared() + args_.shared.norm;
+    TW_ROLLED_LOOP
+    for (int row = 0; row < s_.m; ++row) {
+      float sum = 0.0F;
+      TW_ROLLED_LOOP
+      for (int k = static_cast<int>(threadIdx.x); k < s_.k; k += kSkinnyConsumers) {
+        const float v = x[static_cast<std::int64_t>(row) * s_.k + k];
+        sum += v * v;
+        if (kSplit && (k < work_.k_begin() || k >= work_.k_end())) continue;
+        reinterpret_cast<BFloat16*>(shared + row * args_.shared.x_stride)[k - work_.k_begin()] =
+            to_bfloat16(v * load_number(weight, args_.norm_type, k));
+      }
+      end_row(row, sum);
+    }
+  }
+
+  /// Leaves a warp's sum of the squares of a row where SkinnyResults looks for it.
+  __device__ __forceinline__ void end_row(int row, float sum) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) {
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) sum[r] += __shfl_xor_sync(0xffffffffU, sum[r], distance);
+      sum += __shfl_xor_sync(0xffffffffU, sum, distance);
     }
-    if (thread % 32 != 0) return;
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (row + r < s_.m) squares()[thread / 32 * kSkinnyMostRows + row + r] = sum[r];
-    }
-  }
-
-  __device__ __forceinline__ float scale_of(int row) const {
-    float sum = squares()[row];
-#pragma unroll
-    for (int w = 1; w < kSkinnyWarps; ++w) sum += squares()[w * kSkinnyMostRows + row];
-    return rsqrtf(sum / static_cast<float>(s_.k) + args_.eps);
-  }
-
-  template <int kRows>
-  __device__ __forceinline__ void normed(const float* x, int row) {
     const int thread = static_cast<int>(threadIdx.x);
-    unsigned char* shared = skinny_shared() + args_.shared.x;
-    const unsigned char* weight = skinny_shared() + args_.shared.norm;
-    float scale[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) scale[r] = scale_of(min(row + r, s_.m - 1));
-    if (has_vectors()) {
-#pragma unroll 2
-      for (int k = k_begin_ + thread * 4; k < k_end_; k += kSkinnyConsumers * 4) {
-        const float4 w = norm_weights(weight, k);
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const float4 v = *reinterpret_cast<const float4*>(row_of_x(x, row + r) + k);
-          if (row + r >= s_.m) continue;
-          *reinterpret_cast<uint2*>(shared + (row + r) * args_.shared.x_stride +
-                                    (k - k_begin_) * 2) =
-              make_uint2(pack_bf16(v.x * scale[r] * w.x, v.y * scale[r] * w.y),
-                         pack_bf16(v.z * scale[r] * w.z, v.w * scale[r] * w.w));
-        }
-      }
-    } else {
-      TW_ROLLED_LOOP
-      for (int k = k_begin_ + thread; k < k_end_; k += kSkinnyConsumers) {
-        const float w = load_number(weight, args_.norm_type, k);
-        for (int r = 0; r < kRows && row + r < s_.m; ++r) {
-          reinterpret_cast<BFloat16*>(shared + (row + r) * args_.shared.x_stride)[k - k_begin_] =
-              to_bfloat16(row_of_x(x, row + r)[k] * scale[r] * w);
-        }
-      }
-    }
+    if (thread % 32 == 0) skinny_squares(args_)[thread / 32 * kSkinnyMostRows + row] = sum;
   }
 
   /// Four of them from `k` on, a multiple of 4.
@@ -258,19 +276,18 @@ class SkinnyInput {
 
   const SkinnyGemmArgs& args_;
   const SkinnyGemmSchedule& s_;
-  int k_begin_, k_end_;
+  const SkinnyWork<kSplit>& work_;
 };
 
 /// The sums that one thread ends up with: element threadIdx.x + 256 i of a strip's (16, columns).
-template <int kColumnTiles>
+template <int kTokens, bool kNorm>
 class SkinnyResults {
  public:
-  static constexpr int kCount =
-      (16 * kColumnTiles * kSkinnyColumns + kSkinnyConsumers - 1) / kSkinnyConsumers;
+  static constexpr int kCount = (16 * kTokens + kSkinnyConsumers - 1) / kSkinnyConsumers;
 
   __device__ __forceinline__ explicit SkinnyResults(const SkinnyGemmArgs& args)
       : args_(args), s_(args.schedule) {
-    const int columns = kColumnTiles == 1 ? s_.m : kColumnTiles * kSkinnyColumns;
+    const int columns = skinny_columns<kTokens>(args);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int e = static_cast<int>(threadIdx.x) + i * kSkinnyConsumers;
@@ -289,6 +306,16 @@ class SkinnyResults {
     return row_[i] * s_.m + token_[i];
   }
 
+  /// When x has been brought: factors of the norm.
+  __device__ __forceinline__ void begin_block() {
+    if constexpr (kNorm) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (element_[i] >= 0) scale_[i] = scale_of(token_[i]);
+      }
+    }
+  }
+
   /// Reads bias and residual of a strip early, so that they are there when the sums are.
   __device__ __forceinline__ void begin_strip(int strip, const float* residual) {
 #pragma unroll
@@ -299,29 +326,33 @@ class SkinnyResults {
   }
 
   __device__ __forceinline__ void place(int i, int strip, int r, int token, const float* residual) {
-    at_[i] = -1;
+    const bool gate = s_.gated && strip % 2 == 0;
+    const int column = (s_.gated ? strip / 2 : strip) * static_cast<int>(kStripRows) + r;
+    at_[i] = column < s_.columns() ? token * s_.columns() + column : -1;
     bias_[i] = 0.0F;
     residual_[i] = 0.0F;
-    const int row = s_.row_of(strip, r);
-    if (row >= s_.n) return;
-    const bool gate = s_.gated && strip % 2 == 0;
-    const int column = s_.gated && !gate ? row - s_.n / 2 : row;
-    at_[i] = token * s_.columns() + column;
+    if (at_[i] < 0) return;
     if (args_.bias.get() != nullptr) {
+      const int row = s_.gated && !gate ? s_.columns() + column : column;
       bias_[i] = load_number(args_.bias.get(), args_.bias_type, row);
     }
     if (residual != nullptr && !gate) residual_[i] = residual[at_[i]];
   }
+  /// For a result that was placed without begin_block.
+  __device__ __forceinline__ void read_scale(int i, int token) {
+    if constexpr (kNorm) scale_[i] = scale_of(token);
+  }
 
   __device__ __forceinline__ void put(int i, int strip, float sum) {
     if (at_[i] < 0) return;
+    if constexpr (kNorm) sum *= scale_[i];
     sum += bias_[i];
     if (s_.gated) {
       if (strip % 2 == 0) {
         gate_[i] = sum;
         return;
       }
-      sum = gate_[i] / (1.0F + expf(-gate_[i])) * sum;
+      sum = __fdividef(gate_[i], 1.0F + __expf(-gate_[i])) * sum;
     }
     sum += residual_[i];
     if (args_.y_type == DType::kF32) {
@@ -332,20 +363,32 @@ class SkinnyResults {
   }
 
  private:
+  /// 1 / rms of a row.
+  __device__ __forceinline__ float scale_of(int token) const {
+    const float* from = skinny_squares(args_) + token;
+    float sum = from[0];
+#pragma unroll
+    for (int w = 1; w < kSkinnyWarps; ++w) sum += from[w * kSkinnyMostRows];
+    return rsqrtf(fmaf(sum, args_.one_over_k, args_.eps));
+  }
+
   const SkinnyGemmArgs& args_;
   const SkinnyGemmSchedule& s_;
   int row_[kCount], token_[kCount], element_[kCount];
   int at_[kCount];
   float bias_[kCount], residual_[kCount];
+  float scale_[kNorm ? kCount : 1];
   float gate_[kCount] = {};
 };
 
 /// Products and sums of one warp.
-template <int kColumnTiles>
+template <int kTokens>
 class SkinnySums {
  public:
+  static constexpr int kColumnTiles = skinny_column_tiles(kTokens);
+
   __device__ __forceinline__ explicit SkinnySums(const SkinnyGemmArgs& args)
-      : columns_(kColumnTiles == 1 ? args.schedule.m : kColumnTiles * kSkinnyColumns) {
+      : columns_(skinny_columns<kTokens>(args)) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::uint32_t x = ptx::shared_address(skinny_shared() + args.shared.x);
     const std::uint32_t zeros = ptx::shared_address(skinny_shared() + args.shared.zeros);
@@ -407,7 +450,9 @@ class SkinnySums {
         const float first = acc_[0][t][half * 2] + acc_[1][t][half * 2];
         const float second = acc_[0][t][half * 2 + 1] + acc_[1][t][half * 2 + 1];
         float* at = own + half * 8 * columns_ + t * kSkinnyColumns;
-        if constexpr (kColumnTiles == 1) {  // m columns, without padding
+        if constexpr (kTokens == 1) {
+          if (lane % 4 == 0) at[0] = first;
+        } else if constexpr (kColumnTiles == 1) {  // m columns, without padding
           if (lane % 4 * 2 < columns_) at[0] = first;
           if (lane % 4 * 2 + 1 < columns_) at[1] = second;
         } else {
@@ -468,17 +513,17 @@ __device__ __forceinline__ float4 sum_of_spans(const SkinnyGemmArgs& args, int s
 
 /// The last arriver's part of a product whose K several works share: four elements of the group's
 /// strips, or of its pairs of strips, at a time per thread.
-template <int kColumnTiles>
-__device__ __forceinline__ void add_spans(const SkinnyGemmArgs& args, const SkinnyWork& work,
-                                          SkinnyResults<kColumnTiles>& results,
+template <int kTokens, bool kNorm>
+__device__ __forceinline__ void add_spans(const SkinnyGemmArgs& args, const SkinnyWork<true>& work,
+                                          SkinnyResults<kTokens, kNorm>& results,
                                           const float* residual) {
   const SkinnyGemmSchedule& s = args.schedule;
   const int unit = s.gated ? 2 : 1;
   const int size = 16 * s.m;
-  const int count = (work.end_strip - work.first_strip) / unit * size;
+  const int count = (work.end_strip() - work.first_strip()) / unit * size;
   TW_ROLLED_LOOP
   for (int i = static_cast<int>(threadIdx.x) * 4; i < count; i += kSkinnyConsumers * 4) {
-    const int strip = work.first_strip + i / size * unit;
+    const int strip = work.first_strip() + i / size * unit;
     const int e = i % size;
     float4 sums[2];
     sums[0] = sum_of_spans(args, strip, e);
@@ -488,6 +533,7 @@ __device__ __forceinline__ void add_spans(const SkinnyGemmArgs& args, const Skin
       for (int half = 0; half < unit; ++half) {
         const float4& from = sums[half];
         results.place(0, strip + half, (e + j) / s.m, (e + j) % s.m, residual);
+        results.read_scale(0, (e + j) % s.m);
         results.put(0, strip + half, j == 0 ? from.x : j == 1 ? from.y : j == 2 ? from.z : from.w);
       }
     }

@@ -21,55 +21,56 @@ __device__ __forceinline__ volatile int* skinny_dead(const SkinnyGemmArgs& args)
 }
 
 /// kSplit: several works share K. A kernel of its own, so that the others stay short.
-template <int kColumnTiles, bool kSplit, class Input, class Weights>
+template <int kTokens, bool kNorm, bool kSplit, class Input, class Weights>
 __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, SkinnySync& sync,
-                                               const SkinnyWork& work, Input& input,
+                                               const SkinnyWork<kSplit>& work, Input& input,
                                                Weights& weights) {
   using Operands = SkinnyGemmOperands;
-  constexpr int kCount = SkinnyResults<kColumnTiles>::kCount;
+  constexpr int kCount = SkinnyResults<kTokens, kNorm>::kCount;
   const SkinnyGemmSchedule& s = args.schedule;
-  SkinnySums<kColumnTiles> sums(args);
-  SkinnyResults<kColumnTiles> results(args);
+  SkinnySums<kTokens> sums(args);
+  SkinnyResults<kTokens, kNorm> results(args);
   const float* residual = nullptr;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   bool alive = true;
-  const int warp_sums = 16 * (kColumnTiles == 1 ? s.m : kColumnTiles * kSkinnyColumns);
+  const int warp_sums = 16 * skinny_columns<kTokens>(args);
   float* const partial = reinterpret_cast<float*>(skinny_shared() + args.shared.partial);
   int buffer = 0;
   TW_ROLLED_LOOP
-  for (int strip = work.first_strip; strip < work.end_strip; ++strip) {
+  for (int strip = work.first_strip(); strip < work.end_strip(); ++strip) {
     float total[kCount] = {};
     float span[kCount] = {};
     int in_span = 0;     // parts that `span` holds
     int spans_done = 0;  // that `total` holds, or that are stored
     TW_ROLLED_LOOP
-    for (int k = work.k_begin; k < work.k_end;) {
-      if (strip == work.first_strip &&
-          (k == work.k_begin || (s.wait_k != 0 && k % s.wait_k == 0))) {
+    for (int k = work.k_begin(); k < work.k_end();) {
+      if (strip == work.first_strip() &&
+          (k == work.k_begin() || (s.wait_k != 0 && k % s.wait_k == 0))) {
         const Ready ready =
             sync.wait_input(Operands::kSlotX, {0, s.wait_k == 0 ? 0 : k / s.wait_k});
         if (!ready) return;
-        if (k == work.k_begin && args.residual.ptr != nullptr) {
-          const Ready too = sync.wait_input(Operands::kSlotResidual, {0, work.group});
+        if (k == work.k_begin() && args.residual.ptr != nullptr) {
+          const Ready too = sync.wait_input(Operands::kSlotResidual, {0, work.group()});
           if (!too) return;
           residual = args.residual.get(too);
         }
         input.bring(args.x.get(ready), k);
+        if (k == work.k_begin()) results.begin_block();
       }
-      if (!kSplit && k == work.k_begin) results.begin_strip(strip, residual);
+      if (!kSplit && k == work.k_begin()) results.begin_strip(strip, residual);
       float* const sums_here = partial + buffer;
       int count = 0;
-      if constexpr (kColumnTiles > 2) SkinnyGroup::barrier();  // one buffer: it has been read
+      if constexpr (kTokens > 16) SkinnyGroup::barrier();  // one buffer: it has been read
       TW_ROLLED_LOOP
-      for (; count < args.parts_per_meet && k < work.k_end; ++count, k += kPartColumns) {
+      for (; count < args.parts_per_meet && k < work.k_end(); ++count, k += kPartColumns) {
         if (alive) alive = weights.wait();
-        const std::uint32_t x = (k - work.k_begin) * 2 + warp * kWarpFragments * 32;
-        if (k + kPartColumns <= work.k_end) {
+        const std::uint32_t x = (k - work.k_begin()) * 2 + warp * kWarpFragments * 32;
+        if (k + kPartColumns <= work.k_end()) {
           sums.multiply(weights.fragments(), x);
         } else {
           sums.multiply_some(
               weights.fragments(), x,
-              min(kWarpFragments, (work.k_end - k + 15) / 16 - warp * kWarpFragments));
+              min(kWarpFragments, (work.k_end() - k + 15) / 16 - warp * kWarpFragments));
         }
         weights.release();
         sums.end_part(sums_here + (count * kSkinnyWarps + warp) * warp_sums);
@@ -78,14 +79,14 @@ __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, Skinn
       // Two buffers: whoever writes this one again has passed the next barrier, and so have its
       // readers.
       SkinnyGroup::barrier();
-      if constexpr (kColumnTiles <= 2) {
+      if constexpr (kTokens <= 16) {
         buffer = args.parts_per_meet * kSkinnyWarps * warp_sums - buffer;
       }
       TW_ROLLED_LOOP
       for (int p = 0; p < count; ++p) {
         const float* from = sums_here + p * kSkinnyWarps * warp_sums;
         ++in_span;
-        const bool span_ends = in_span == s.span_parts || (k >= work.k_end && p + 1 == count);
+        const bool span_ends = in_span == s.span_parts || (k >= work.k_end() && p + 1 == count);
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
           const int e = results.element(i);
@@ -96,7 +97,7 @@ __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, Skinn
           span[i] = in_span == 1 ? sum : span[i] + sum;
           if (!span_ends) continue;
           if constexpr (kSplit) {
-            skinny_partial(args, strip, work.first_span + spans_done)[results.element_of_m(i)] =
+            skinny_partial(args, strip, work.first_span() + spans_done)[results.element_of_m(i)] =
                 span[i];
           } else {
             total[i] = spans_done == 0 ? span[i] : total[i] + span[i];
@@ -115,10 +116,10 @@ __device__ __forceinline__ void skinny_consume(const SkinnyGemmArgs& args, Skinn
   }
   if (*skinny_dead(args) != 0) return;
   if constexpr (kSplit) {
-    if (!sync.arrive_last(work.group, static_cast<std::uint32_t>(s.split_k))) return;
+    if (!sync.arrive_last(work.group(), static_cast<std::uint32_t>(s.split_k))) return;
     add_spans(args, work, results, residual);
   }
-  sync.signal_output(Operands::kSlotY, {0, work.group});
+  sync.signal_output(Operands::kSlotY, {0, work.group()});
 }
 
 }  // namespace tileweave

@@ -70,12 +70,14 @@ class Block {
   }
 
  private:
-  /// Waits for x slice by slice; columns of the work's parts as fp32, normed where asked.
+  /// Waits for x slice by slice; columns of the work's parts as fp32, times norm weights where
+  /// asked.
   bool load_x(int work) {
     first_k_ = s_.first_k(work);
     const int columns = s_.end_k(work) - first_k_;
     x_.assign(static_cast<std::size_t>(s_.m) * static_cast<std::size_t>(columns), 0.0F);
     width_ = columns;
+    scales_.assign(static_cast<std::size_t>(s_.m), 1.0F);
     const bool norm = args_.norm_weight.get() != nullptr;
     for (int k = first_k_; k < s_.end_k(work);) {
       const int slice = k / s_.slice();
@@ -103,10 +105,10 @@ class Block {
     const float* from = x.row(i, 0, s_.k);
     float squares = 0;
     for (int k = 0; k < s_.k; ++k) squares += from[k] * from[k];
-    const float scale = 1.0F / std::sqrt(squares / static_cast<float>(s_.k) + args_.eps);
+    scales_[static_cast<std::size_t>(i)] = 1.0F / std::sqrt(squares * args_.one_over_k + args_.eps);
     for (int k = first_k_; k < first_k_ + width_; ++k) {
       const float weight = number_at(args_.norm_weight.get(), args_.norm_type, k);
-      at(i, k) = to_float(to_bfloat16(from[k] * scale * weight));
+      at(i, k) = to_float(to_bfloat16(from[k] * weight));
     }
   }
 
@@ -143,6 +145,7 @@ class Block {
   void put(int strip, int r, int token, float sum) {
     const int row = s_.row_of(strip, r);
     if (row >= s_.n) return;
+    sum *= scales_[static_cast<std::size_t>(token)];
     if (args_.bias.get() != nullptr) sum += number_at(args_.bias.get(), args_.bias_type, row);
     int column = row;
     if (s_.gated) {
@@ -186,6 +189,7 @@ class Block {
   Sync& sync_;
   Ready residual_ready_{false};
   std::vector<float> x_;
+  std::vector<float> scales_;  // 1 / rms of each row, which its results are multiplied with
   std::vector<float> gates_;
   int first_k_ = 0;
   int width_ = 0;
@@ -203,10 +207,10 @@ void skinny_gemm_cpu(CpuLane& lane, const std::byte* arg_bytes, const std::byte*
 
 void add_skinny_gemm_cpu(KernelLibrary& kernels) {
   for (const SkinnyKernel kernel : {SkinnyKernel::kBulk, SkinnyKernel::kPortable}) {
-    for (const int column_tiles : {1, 2, 4, 8}) {
+    for (const int tokens : {1, 8, 16, 32, 64}) {
       for (const bool norm : {false, true}) {
         for (const bool split : {false, true}) {
-          kernels.add({.name = skinny_gemm_kernel_name(kernel, column_tiles, norm, split),
+          kernels.add({.name = skinny_gemm_kernel_name(kernel, tokens, norm, split),
                        .num_sync_slots = Operands::kSlots,
                        .cpu = skinny_gemm_cpu});
         }

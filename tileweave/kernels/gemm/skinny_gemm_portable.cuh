@@ -14,17 +14,19 @@ namespace tileweave {
 /// block's shared memory.
 class PortableWeights {
  public:
-  __device__ __forceinline__ PortableWeights(const SkinnyGemmArgs& args, const SkinnyWork& work)
+  template <class Work>
+  __device__ __forceinline__ PortableWeights(const SkinnyGemmArgs& args, const Work& work)
       : stages_(args.stages), policy_(ptx::evict_first_policy()) {
     const SkinnyGemmSchedule& s = args.schedule;
-    const int first = work.k_begin / static_cast<int>(kFragmentColumns);
-    count_ = (work.k_end + 15) / 16 - first;
+    const int first = work.k_begin() / static_cast<int>(kFragmentColumns);
+    count_ = (work.k_end() + 15) / 16 - first;
     skip_ = s.fragments() - count_;
     left_ = count_;
-    strips_left_ = work.end_strip - work.first_strip;
-    from_ = reinterpret_cast<const unsigned char*>(args.w.get()) +
-            (static_cast<std::int64_t>(work.first_strip) * s.fragments() + first) * kFragmentBytes +
-            own_offset();
+    strips_left_ = work.end_strip() - work.first_strip();
+    from_ =
+        reinterpret_cast<const unsigned char*>(args.w.get()) +
+        (static_cast<std::int64_t>(work.first_strip()) * s.fragments() + first) * kFragmentBytes +
+        own_offset();
     own_ = ptx::shared_address(skinny_shared() + args.shared.ring) + own_offset();
     TW_ROLLED_LOOP
     for (int i = 0; i < stages_; ++i) bring(i);
@@ -112,17 +114,17 @@ class PortableWeights {
   std::uint64_t policy_;
 };
 
-template <int kColumnTiles, bool kNorm, bool kSplit>
-__global__ void __launch_bounds__(kSkinnyConsumers, kColumnTiles >= 4 ? 1 : 2)
+template <int kTokens, bool kNorm, bool kSplit>
+__global__ void __launch_bounds__(kSkinnyConsumers, kTokens >= 32 ? 1 : 2)
     skinny_gemm_portable(const __grid_constant__ SkinnyGemmArgs args,
                          const __grid_constant__ SyncContext<SkinnyGemmOperands::kSlots> context) {
   SkinnySync sync(context);
   if (!sync.begin_cta()) return;
-  const SkinnyWork work(args.schedule, static_cast<int>(sync.remap(blockIdx.x)));
+  const SkinnyWork<kSplit> work(args.schedule, static_cast<int>(sync.remap(blockIdx.x)));
   PortableWeights weights(args, work);
-  SkinnyInput<kColumnTiles, kNorm, false> input(args, work);
+  SkinnyInput<kTokens, kNorm, kSplit, false> input(args, work);
   input.prologue();
-  skinny_consume<kColumnTiles, kSplit>(args, sync, work, input, weights);
+  skinny_consume<kTokens, kNorm, kSplit>(args, sync, work, input, weights);
 }
 
 }  // namespace tileweave

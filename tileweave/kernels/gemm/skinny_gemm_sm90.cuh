@@ -22,15 +22,23 @@ struct RingPlace {
   }
 };
 
-struct SkinnyRing {
-  unsigned char* chunks;
-  std::uint64_t* full;
-  std::uint64_t* empty;
+/// Where things of the ring are: computed where they are needed, registers are few.
+class SkinnyRing {
+ public:
+  __device__ __forceinline__ explicit SkinnyRing(const SkinnyGemmArgs& args) : args_(args) {}
 
-  __device__ explicit SkinnyRing(const SkinnyGemmArgs& args)
-      : chunks(skinny_shared() + args.shared.ring),
-        full(reinterpret_cast<std::uint64_t*>(skinny_shared() + args.shared.barriers)),
-        empty(full + args.stages) {}
+  __device__ __forceinline__ unsigned char* chunk(int stage) const {
+    return skinny_shared() + args_.shared.ring + stage * kStageBytes;
+  }
+  __device__ __forceinline__ std::uint64_t* full(int stage) const {
+    return reinterpret_cast<std::uint64_t*>(skinny_shared() + args_.shared.barriers) + stage;
+  }
+  __device__ __forceinline__ std::uint64_t* empty(int stage) const {
+    return full(args_.stages + stage);
+  }
+
+ private:
+  const SkinnyGemmArgs& args_;
 };
 
 /// Work of this block, for the loader, which takes no part in the consumers' SyncCta.
@@ -52,13 +60,14 @@ __device__ __forceinline__ void ring_ready() {
 
 /// The loader warp. Short on purpose: other blocks stream meanwhile, and each line of code that is
 /// not in the cache stands in their queue.
+template <bool kSplit>
 __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader& header) {
   const SkinnyRing ring(args);
   if (threadIdx.x % 32 == 0) {
     TW_ROLLED_LOOP
     for (int s = 0; s < args.stages; ++s) {
-      ptx::mbarrier_init(&ring.full[s], 1);
-      ptx::mbarrier_init(&ring.empty[s], kSkinnyWarps);
+      ptx::mbarrier_init(ring.full(s), 1);
+      ptx::mbarrier_init(ring.empty(s), kSkinnyWarps);
     }
     ptx::mbarrier_init_fence();
   }
@@ -66,13 +75,13 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
   say_ring_ready();
   if (threadIdx.x % 32 != 0) return;
   const SkinnyGemmSchedule& s = args.schedule;
-  const SkinnyWork work(s, skinny_work(header));
-  const int first = work.k_begin / 16;               // fragments of a strip's own row
-  const int count = (work.k_end + 15) / 16 - first;  // that this work takes of each strip
-  const int strips = work.end_strip - work.first_strip;
+  const SkinnyWork<kSplit> work(s, skinny_work(header));
+  const int first = work.k_begin() / 16;               // fragments of a strip's own row
+  const int count = (work.k_end() + 15) / 16 - first;  // that this work takes of each strip
+  const int strips = work.end_strip() - work.first_strip();
   const auto* from =
       reinterpret_cast<const unsigned char*>(args.w.get()) +
-      (static_cast<std::int64_t>(work.first_strip) * s.fragments() + first) * kFragmentBytes;
+      (static_cast<std::int64_t>(work.first_strip()) * s.fragments() + first) * kFragmentBytes;
   const int stages_per_strip = (count + kPartFragments - 1) / kPartFragments;
   const int total = strips * stages_per_strip;
   const std::uint64_t policy = ptx::evict_first_policy();
@@ -85,19 +94,18 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
     // A release at GPU scope waits for every bulk copy in flight on its SM, whoever issued it, so
     // there are never more than `window`. Copies depend on nothing and always land: no deadline.
     if (issued >= args.window) {
-      while (!ptx::mbarrier_try_wait(&ring.full[landing.stage], landing.parity)) {
+      while (!ptx::mbarrier_try_wait(ring.full(landing.stage), landing.parity)) {
       }
       landing.next(args.stages);
     }
-    if (issued >= args.stages && !wait_mbarrier(&ring.empty[at.stage], at.parity ^ 1U,
+    if (issued >= args.stages && !wait_mbarrier(ring.empty(at.stage), at.parity ^ 1U,
                                                 static_cast<std::uint32_t>(at.stage), header)) {
       break;
     }
     const int fragments = left < kPartFragments ? left : kPartFragments;
     const auto bytes = static_cast<std::uint32_t>(fragments * kFragmentBytes);
-    ptx::mbarrier_arrive_expect(&ring.full[at.stage], bytes);
-    ptx::bulk_load_hint(ring.chunks + at.stage * kStageBytes, from, bytes, &ring.full[at.stage],
-                        policy);
+    ptx::mbarrier_arrive_expect(ring.full(at.stage), bytes);
+    ptx::bulk_load_hint(ring.chunk(at.stage), from, bytes, ring.full(at.stage), policy);
     from += bytes;
     left -= fragments;
     if (left == 0) {
@@ -108,7 +116,7 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
   // Copies write to this block's shared memory: none may be in flight when it ends.
   TW_ROLLED_LOOP
   for (int i = issued < args.window ? issued : args.window; i > 0; --i, landing.next(args.stages)) {
-    while (!ptx::mbarrier_try_wait(&ring.full[landing.stage], landing.parity)) {
+    while (!ptx::mbarrier_try_wait(ring.full(landing.stage), landing.parity)) {
     }
   }
 }
@@ -117,13 +125,13 @@ __device__ inline void skinny_load(const SkinnyGemmArgs& args, const SyncHeader&
 class RingWeights {
  public:
   __device__ __forceinline__ RingWeights(const SkinnyGemmArgs& args, const SyncHeader& header)
-      : ring_(args), stages_(args.stages), header_(header) {
+      : args_(args), ring_(args), header_(header) {
     const int thread = static_cast<int>(threadIdx.x);
-    own_ = ptx::shared_address(ring_.chunks) +
+    own_ = ptx::shared_address(ring_.chunk(0)) +
            thread / 32 * kWarpFragments * static_cast<int>(kFragmentBytes) + thread % 32 * 16;
   }
   __device__ __forceinline__ bool wait() {
-    const bool got = wait_mbarrier(&ring_.full[at_.stage], at_.parity,
+    const bool got = wait_mbarrier(ring_.full(at_.stage), at_.parity,
                                    static_cast<std::uint32_t>(at_.stage), header_);
     return __all_sync(0xffffffffU, got) != 0;
   }
@@ -132,24 +140,24 @@ class RingWeights {
   }
   __device__ __forceinline__ void release() {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring_.empty[at_.stage]);
-    at_.next(stages_);
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(ring_.empty(at_.stage));
+    at_.next(args_.stages);
   }
 
  private:
+  const SkinnyGemmArgs& args_;
   SkinnyRing ring_;
-  int stages_;
   const SyncHeader& header_;
   std::uint32_t own_;
   RingPlace at_;
 };
 
-template <int kColumnTiles, bool kNorm, bool kSplit>
-__global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
+template <int kTokens, bool kNorm, bool kSplit>
+__global__ void __launch_bounds__(kSkinnyThreads, kTokens > 16 ? 1 : 2)
     skinny_gemm_sm90(const __grid_constant__ SkinnyGemmArgs args,
                      const __grid_constant__ SyncContext<SkinnyGemmOperands::kSlots> context) {
   if (threadIdx.x >= kSkinnyConsumers) {
-    skinny_load(args, context.header);
+    skinny_load<kSplit>(args, context.header);
     return;
   }
   SkinnySync sync(context);
@@ -157,12 +165,12 @@ __global__ void __launch_bounds__(kSkinnyThreads, kColumnTiles >= 4 ? 1 : 2)
     ring_ready();  // the loader's barriers stay paired; its copies land without consumers
     return;
   }
-  const SkinnyWork work(args.schedule, static_cast<int>(sync.remap(blockIdx.x)));
-  SkinnyInput<kColumnTiles, kNorm> input(args, work);
+  const SkinnyWork<kSplit> work(args.schedule, static_cast<int>(sync.remap(blockIdx.x)));
+  SkinnyInput<kTokens, kNorm, kSplit> input(args, work);
   input.prologue();
   ring_ready();
   RingWeights weights(args, context.header);
-  skinny_consume<kColumnTiles, kSplit>(args, sync, work, input, weights);
+  skinny_consume<kTokens, kNorm, kSplit>(args, sync, work, input, weights);
 }
 
 }  // namespace tileweave
