@@ -17,7 +17,8 @@ __device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* 
 __device__ __forceinline__ void copy_async_8(std::uint32_t shared, const void* global) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared), "l"(global) : "memory");
 }
-/// copy_async_16, or 16 zeros where there is nothing to read; `global` is a valid address either way.
+/// copy_async_16, or 16 zeros where there is nothing to read; `global` is a valid address either
+/// way.
 __device__ __forceinline__ void copy_async_16_or_zeros(std::uint32_t shared, const void* global,
                                                        bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
