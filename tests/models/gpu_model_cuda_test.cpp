@@ -113,9 +113,10 @@ TEST(GpuModel, APromptHasTheSameLogitsHoweverItIsCut) {
         SCOPED_TRACE(testing::Message() << shape.name << ", " << name_of(granularity) << ", "
                                         << chunk << " tokens a step instead of 64");
         const std::vector<float> logits = logits_of(*gpu.decoder, ids, chunk);
-        EXPECT_LE(largest_row_error(logits, few, vocabulary), kTolerance);
-        // In `stages` norms of many rows are kernels of their own, which add up squares in another
-        // order than a product of few rows does: an element may be rounded to the other bf16.
+        // Twice the tolerance: both are off, each its own way.
+        EXPECT_LE(largest_row_error(logits, few, vocabulary), 2 * kTolerance);
+        // In `stages` norms of many rows are kernels of their own, which round behind the factor
+        // of a row, where a product of few rows rounds before it.
         const bool same_kernels_norm = granularity == Granularity::kOps || chunk <= 64;
         EXPECT_TRUE(logits == few || !same_kernels_norm) << differences(logits, few);
       }

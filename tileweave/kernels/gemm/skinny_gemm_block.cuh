@@ -352,7 +352,7 @@ class SkinnyResults {
         gate_[i] = sum;
         return;
       }
-      sum = __fdividef(gate_[i], 1.0F + __expf(-gate_[i])) * sum;
+      sum = silu(gate_[i]) * sum;
     }
     sum += residual_[i];
     if (args_.y_type == DType::kF32) {

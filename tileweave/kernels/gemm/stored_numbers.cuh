@@ -12,6 +12,12 @@ __device__ __forceinline__ float load_number(const void* from, DType type, int i
                              : to_float(static_cast<const BFloat16*>(from)[i]);
 }
 
+/// x / (1 + e^-x), some units in the last place off. One function, so that products have the same
+/// bits whichever kernel makes them.
+__device__ __forceinline__ float silu(float x) {
+  return __fdividef(x, 1.0F + __expf(-x));
+}
+
 /// Two bf16, the first in the low half.
 __device__ __forceinline__ std::uint32_t pack_bf16(float first, float second) {
   std::uint32_t both = 0;

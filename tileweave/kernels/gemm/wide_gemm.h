@@ -8,7 +8,7 @@
 // parts and these into slices of 128 columns; a slice's even fragments of 16 columns make one sum,
 // its odd ones another, these two are added, then the slices of a part, then the parts, each in
 // ascending order. So the bits of a row of y depend on its row of x and on W alone; they are
-// skinny_gemm's if wgmma rounds as mma.sync does (WideGemmCuda.* measures it).
+// skinny_gemm's beyond 16 rows: on an H200 wgmma rounds as mma.sync does (WideGemmCuda.* holds it).
 // Kernel tiles of work {g, t, j}: eight strips g, kWideTokens rows t, share j of `split_k` of the
 // parts of K
 //   x         slot 0  {t, 0}: (kWideTokens, K)

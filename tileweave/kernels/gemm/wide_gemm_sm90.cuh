@@ -404,7 +404,7 @@ class WideResults {
         float up[4];
         sums_of(sums, token, row + static_cast<int>(kStripRows), bias[1], up);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) value[e] = value[e] / (1.0F + expf(-value[e])) * up[e];
+        for (int e = 0; e < 4; ++e) value[e] = silu(value[e]) * up[e];
       }
       vectors ? put_four(at, value) : put_some(at, value, columns);
     }
