@@ -90,9 +90,9 @@ class HeadTurner {
   }
 
  private:
-  /// This lane's two of the numbers from `first` on; anything for a lane without.
+  /// This lane's two of the numbers from `first` on; another lane's for a lane without.
   __device__ float2 table(int first) const {
-    return *reinterpret_cast<const float2*>(cosines_ + first + 2 * lane_);
+    return *reinterpret_cast<const float2*>(cosines_ + first + 2 * min(lane_, kHalf / 2 - 1));
   }
 
   float* cosines_;  // then sines, norm weights of queries, norm weights of keys

@@ -138,6 +138,9 @@ class RingWeights {
   __device__ __forceinline__ std::uint32_t fragments() const {
     return own_ + at_.stage * kStageBytes;
   }
+  /// The lanes' reads come before the warp's meeting, that before the arrival, and the loader waits
+  /// for eight of those before it lets a copy overwrite the stage. (racecheck of compute-sanitizer
+  /// does not follow a warp's meeting into an arrival, and reports the copies.)
   __device__ __forceinline__ void release() {
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(ring_.empty(at_.stage));
