@@ -1,9 +1,10 @@
 // Skinny GEMM: y = x Wᵀ for few rows of x (decode), weights streamed once from memory.
 //
-// x (M, K) bf16, or f32 with a norm in front: x becomes bf16(RMSNorm(x) * norm_weight) first. W
-// (N, K) packed (packed_weights.h), constant, fetched before the first wait through a ring in
-// shared memory. y (M, N), or gated (M, N / 2) = silu(x Gateᵀ) * (x Upᵀ) from paired strips; f32 or
-// bf16, plus bias and residual where given. M is at most 64, N and K are any.
+// x (M, K) bf16, or f32 with a norm in front: bf16(x * norm_weight) is multiplied, and the products
+// of a row with its 1 / rms(x), which is known last, before bias and all else. W (N, K) packed
+// (packed_weights.h), constant, fetched before the first wait through a ring in shared memory.
+// y (M, N), or gated (M, N / 2) = silu(x Gateᵀ) * (x Upᵀ) from paired strips; f32 or bf16, plus
+// bias and residual where given. M is at most 64, N and K are any.
 //
 // Sums are fp32. K is cut at multiples of 1 024 into parts; inside a part eight warps take 128
 // columns each and their sums are added in warp order. Parts make up spans of one to four (of one
