@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,22 @@ inline std::vector<float> run_skinny(Device& device, const SkinnyCase& c, const 
                           .residual = t.residual,
                           .bias = t.bias}));
   });
+}
+
+/// Packed random weights of a chain's product as a constant of its plan; they live in `kept`.
+inline TensorId chain_weight(Device& device, Plan& plan,
+                             std::vector<std::unique_ptr<PackedOnDevice>>& kept, std::int64_t n,
+                             std::int64_t k, bool gated, std::uint64_t seed) {
+  SkinnyCase c{.n = n, .k = k};
+  c.options.gated = gated;
+  std::vector<BFloat16> w = random_values<BFloat16>(n * k, seed);
+  for (BFloat16& value : w) value = to_bfloat16(0.1F * to_float(value));
+  kept.push_back(std::make_unique<PackedOnDevice>(device, packed(w, c)));
+  return plan.tensor({.name = "w" + std::to_string(seed),
+                      .shape = {n, k},
+                      .dtype = DType::kBF16,
+                      .kind = TensorKind::kConstant,
+                      .address = kept.back()->address()});
 }
 
 /// Every result against sums in double precision. An fp32 sum of k products, whatever its order, is

@@ -78,16 +78,7 @@ inline std::vector<float> run_wide_chain(Device& device, const WideChainOptions&
   Plan plan({.num_streams = o.num_streams, .edge = o.edge});
   std::vector<std::unique_ptr<PackedOnDevice>> weights;
   const auto weight = [&](std::int64_t n, std::int64_t k, bool gated, std::uint64_t seed) {
-    SkinnyCase c{.n = n, .k = k};
-    c.options.gated = gated;
-    std::vector<BFloat16> w = random_values<BFloat16>(n * k, seed);
-    for (BFloat16& value : w) value = to_bfloat16(0.1F * to_float(value));
-    weights.push_back(std::make_unique<PackedOnDevice>(device, packed(w, c)));
-    return plan.tensor({.name = "w" + std::to_string(seed),
-                        .shape = {n, k},
-                        .dtype = DType::kBF16,
-                        .kind = TensorKind::kConstant,
-                        .address = weights.back()->address()});
+    return chain_weight(device, plan, weights, n, k, gated, seed);
   };
   const auto value = [&](const std::string& name, std::int64_t columns, DType dtype) {
     return plan.tensor({.name = name,

@@ -8,79 +8,41 @@
 
 #include "tileweave/core/error.h"
 #include "tileweave/core/format.h"
+#include "tileweave/kernels/gemm/packed_product_check.h"
 #include "tileweave/kernels/gemm/skinny_gemm_args.h"
 
 namespace tileweave {
 namespace {
 
 constexpr std::int64_t kMostPadding = std::int64_t{1} << 20;
-constexpr std::int64_t kMostSize = std::int64_t{1} << 30;  // of N and K: 32-bit indices in a block
 
 void need(bool holds, const SkinnyGemmOptions& options, const std::string& expected,
           const std::string& got) {
   if (!holds) throw Error("make skinny_gemm node `" + options.name + "`", expected, got);
 }
 
-bool is_f32_or_bf16(const Tensor& tensor) {
-  return tensor.spec.dtype == DType::kF32 || tensor.spec.dtype == DType::kBF16;
-}
-
-void need_shape(const SkinnyGemmOptions& options, const Tensor& tensor, const Shape& shape) {
-  need(tensor.spec.shape == shape, options,
-       "`" + tensor.spec.name + "` must be " + to_string(shape), to_string(tensor.spec.shape));
-}
-
-void need_constant(const SkinnyGemmOptions& options, const Tensor& tensor) {
-  need(tensor.spec.kind == TensorKind::kConstant, options,
-       "`" + tensor.spec.name + "` must be constant", name_of(tensor.spec.kind));
-}
-
 void check_operands(const TensorTable& tensors, const SkinnyGemmOptions& options,
                     const SkinnyGemmTensors& operands) {
-  const Tensor& x = tensors[operands.x];
-  const Tensor& w = tensors[operands.w];
-  const Tensor& y = tensors[operands.y];
-  for (const Tensor* t : {&x, &w, &y}) {
-    need(t->spec.shape.num_axes == 2, options, "`" + t->spec.name + "` must be a matrix",
-         "shape " + to_string(t->spec.shape));
+  const NodeCheck check("skinny_gemm", options.name);
+  check_packed_product(check, tensors,
+                       {.x = operands.x,
+                        .w = operands.w,
+                        .y = operands.y,
+                        .residual = operands.residual,
+                        .bias = operands.bias,
+                        .gated = options.gated,
+                        .most_rows = kSkinnyMostRows});
+  const TensorSpec& x = tensors[operands.x].spec;
+  if (operands.norm_weight == kNoTensor) {
+    check.type(x, {DType::kBF16});
+    return;
   }
-  const std::int64_t m = x.spec.shape[0];
-  const std::int64_t n = w.spec.shape[0];
-  const std::int64_t k = w.spec.shape[1];
-  need(m >= 1 && m <= kSkinnyMostRows, options,
-       "`" + x.spec.name + "` must have 1 to " + std::to_string(kSkinnyMostRows) + " rows",
-       std::to_string(m));
-  need(n >= 1 && n <= kMostSize && k >= 1 && k <= kMostSize, options,
-       "`" + w.spec.name + "` must have 1 to 2^30 rows and columns", to_string(w.spec.shape));
-  need(!options.gated || n % 2 == 0, options,
-       "`" + w.spec.name + "` must have an even number of rows: gate, then up", std::to_string(n));
-  need_shape(options, x, {m, k});
-  need_shape(options, y, {m, options.gated ? n / 2 : n});
-  const bool norm = operands.norm_weight != kNoTensor;
-  need(x.spec.dtype == (norm ? DType::kF32 : DType::kBF16), options,
-       "`" + x.spec.name + "` must be " + (norm ? "f32, to be normed here" : "bf16"),
-       name_of(x.spec.dtype));
-  need(w.spec.dtype == DType::kBF16, options, "`" + w.spec.name + "` must be bf16",
-       name_of(w.spec.dtype));
-  need_constant(options, w);
-  need(is_f32_or_bf16(y), options, "`" + y.spec.name + "` must be f32 or bf16",
-       name_of(y.spec.dtype));
-  need(y.spec.kind != TensorKind::kConstant, options,
-       "the result `" + y.spec.name + "` must not be constant", "a constant");
-  const auto check_row = [&](TensorId id, std::int64_t size) {
-    if (id == kNoTensor) return;
-    need_shape(options, tensors[id], {size});
-    need_constant(options, tensors[id]);
-    need(is_f32_or_bf16(tensors[id]), options,
-         "`" + tensors[id].spec.name + "` must be f32 or bf16", name_of(tensors[id].spec.dtype));
-  };
-  check_row(operands.norm_weight, k);
-  check_row(operands.bias, n);
-  if (operands.residual == kNoTensor) return;
-  const Tensor& residual = tensors[operands.residual];
-  need_shape(options, residual, y.spec.shape);
-  need(residual.spec.dtype == DType::kF32, options, "`" + residual.spec.name + "` must be f32",
-       name_of(residual.spec.dtype));
+  check.need(x.dtype == DType::kF32, "`" + x.name + "` must be f32, to be normed here",
+             name_of(x.dtype));
+  const TensorSpec& weight = tensors[operands.norm_weight].spec;
+  check.shape(weight, {x.shape[1]});
+  check.constant(weight);
+  check.type(weight, {DType::kF32, DType::kBF16});
 }
 
 /// Parts of K whose sums are added up first. Up to 16 rows it follows from K alone.
@@ -95,7 +57,7 @@ std::int64_t num_spans(std::int64_t m, std::int64_t k) {
 }
 
 void check_options(const SkinnyGemmOptions& options, std::int64_t m, std::int64_t k) {
-  need(options.strips_per_work >= 1 && options.strips_per_work <= kMostSize &&
+  need(options.strips_per_work >= 1 && options.strips_per_work <= kMostProductSize &&
            (!options.gated || options.strips_per_work % 2 == 0),
        options,
        options.gated ? "strips_per_work must be even where gated"

@@ -5,87 +5,36 @@
 #include <utility>
 #include <vector>
 
-#include "tileweave/core/error.h"
 #include "tileweave/core/format.h"
+#include "tileweave/kernels/gemm/packed_product_check.h"
 #include "tileweave/kernels/gemm/wide_gemm_args.h"
 
 namespace tileweave {
 namespace {
 
-constexpr std::int64_t kMostSize = std::int64_t{1} << 30;  // of M, N and K: 32-bit numbers
 constexpr std::int32_t kRegisters = 255;
 
-void need(bool holds, const WideGemmOptions& options, const std::string& expected,
-          const std::string& got) {
-  if (!holds) throw Error("make wide_gemm node `" + options.name + "`", expected, got);
-}
-
-bool is_f32_or_bf16(const Tensor& tensor) {
-  return tensor.spec.dtype == DType::kF32 || tensor.spec.dtype == DType::kBF16;
-}
-
-void need_shape(const WideGemmOptions& options, const Tensor& tensor, const Shape& shape) {
-  need(tensor.spec.shape == shape, options,
-       "`" + tensor.spec.name + "` must be " + to_string(shape), to_string(tensor.spec.shape));
-}
-
-void need_type(const WideGemmOptions& options, const Tensor& tensor, DType type) {
-  need(tensor.spec.dtype == type, options,
-       "`" + tensor.spec.name + "` must be " + std::string(name_of(type)),
-       name_of(tensor.spec.dtype));
-}
-
-void need_constant(const WideGemmOptions& options, const Tensor& tensor) {
-  need(tensor.spec.kind == TensorKind::kConstant, options,
-       "`" + tensor.spec.name + "` must be constant", name_of(tensor.spec.kind));
-}
-
-void need_f32_or_bf16(const WideGemmOptions& options, const Tensor& tensor) {
-  need(is_f32_or_bf16(tensor), options, "`" + tensor.spec.name + "` must be f32 or bf16",
-       name_of(tensor.spec.dtype));
-}
-
-void check_operands(const TensorTable& tensors, const WideGemmOptions& options,
-                    const WideGemmTensors& operands) {
-  const Tensor& x = tensors[operands.x];
-  const Tensor& w = tensors[operands.w];
-  const Tensor& y = tensors[operands.y];
-  for (const Tensor* t : {&x, &w, &y}) {
-    need(t->spec.shape.num_axes == 2, options, "`" + t->spec.name + "` must be a matrix",
-         "shape " + to_string(t->spec.shape));
-  }
-  const std::int64_t m = x.spec.shape[0];
-  const std::int64_t n = w.spec.shape[0];
-  const std::int64_t k = w.spec.shape[1];
-  need(m >= 1 && m <= kMostSize, options, "`" + x.spec.name + "` must have 1 to 2^30 rows",
-       std::to_string(m));
-  need(n >= 1 && n <= kMostSize && k >= 1 && k <= kMostSize, options,
-       "`" + w.spec.name + "` must have 1 to 2^30 rows and columns", to_string(w.spec.shape));
-  const std::int64_t parts = ceil_div(k, kPartColumns);
-  need(options.split_k >= 1 && options.split_k <= parts, options,
-       "split_k must be between 1 and the " + std::to_string(parts) + " parts of K",
-       std::to_string(options.split_k));
-  need(ceil_div(m, kWideTokens) * ceil_div(n, kStripRows) <= kMostSize / options.split_k, options,
-       "fewer than 2^30 works", to_string(y.spec.shape));
-  need(!options.gated || n % 2 == 0, options,
-       "`" + w.spec.name + "` must have an even number of rows: gate, then up", std::to_string(n));
-  need_shape(options, x, {m, k});
-  need_shape(options, y, {m, options.gated ? n / 2 : n});
-  need_type(options, x, DType::kBF16);
-  need_type(options, w, DType::kBF16);
-  need_constant(options, w);
-  need_f32_or_bf16(options, y);
-  need(y.spec.kind != TensorKind::kConstant, options,
-       "the result `" + y.spec.name + "` must not be constant", "a constant");
-  if (operands.bias != kNoTensor) {
-    need_shape(options, tensors[operands.bias], {n});
-    need_constant(options, tensors[operands.bias]);
-    need_f32_or_bf16(options, tensors[operands.bias]);
-  }
-  if (operands.residual != kNoTensor) {
-    need_shape(options, tensors[operands.residual], y.spec.shape);
-    need_type(options, tensors[operands.residual], DType::kF32);
-  }
+void check_all(const TensorTable& tensors, const WideGemmOptions& options,
+               const WideGemmTensors& operands) {
+  const NodeCheck check("wide_gemm", options.name);
+  check_packed_product(check, tensors,
+                       {.x = operands.x,
+                        .w = operands.w,
+                        .y = operands.y,
+                        .residual = operands.residual,
+                        .bias = operands.bias,
+                        .gated = options.gated,
+                        .most_rows = kMostProductSize});
+  check.type(tensors[operands.x].spec, {DType::kBF16});
+  const Shape& y = tensors[operands.y].spec.shape;
+  const Shape& w = tensors[operands.w].spec.shape;
+  const std::int64_t parts = ceil_div(w[1], kPartColumns);
+  check.need(options.split_k >= 1 && options.split_k <= parts,
+             "split_k must be between 1 and the " + std::to_string(parts) + " parts of K",
+             std::to_string(options.split_k));
+  check.need(ceil_div(y[0], kWideTokens) * ceil_div(w[0], kStripRows) <=
+                 kMostProductSize / options.split_k,
+             "fewer than 2^30 works", to_string(y));
 }
 
 WideGemmSchedule schedule_of(std::int64_t m, std::int64_t n, std::int64_t k,
@@ -134,7 +83,7 @@ std::int64_t wide_gemm_split(std::int64_t m, std::int64_t n, std::int64_t k, std
 
 NodeSpec wide_gemm(const TensorTable& tensors, const WideGemmOptions& options,
                    const WideGemmTensors& operands) {
-  check_operands(tensors, options, operands);
+  check_all(tensors, options, operands);
   const Shape& w_shape = tensors[operands.w].spec.shape;
   const WideGemmSchedule s =
       schedule_of(tensors[operands.x].spec.shape[0], w_shape[0], w_shape[1], options);
