@@ -71,7 +71,7 @@ TEST(AttentionSplits, OfAShorterRowOfTheSameTileShareOutItsPassesToo) {
 TEST(AttentionSplits, GiveAGpuAboutOneOrTwoWorksPerSm) {
   EXPECT_EQ(attention_splits(8, 4096), 16);
   EXPECT_EQ(attention_splits(8, 256), 1);     // one block is sooner done
-  EXPECT_EQ(attention_splits(8, 1024), 8);    // no more than passes
+  EXPECT_EQ(attention_splits(8, 1024), 4);    // no more than segments
   EXPECT_EQ(attention_splits(128, 4096), 2);  // batch 16
   EXPECT_EQ(attention_splits(4096, 4096), 1);
   EXPECT_EQ(attention_splits(1, 1 << 20), kAttentionMostSplits);

@@ -69,18 +69,21 @@ TEST(DecodeAttentionCuda, TurnsAttendsAndWritesAsTheReferenceSays) {
 
 TEST(DecodeAttentionCuda, WithoutTurningGivesTheBitsOfPagedAttention) {
   const auto device = open();
-  for (const std::int64_t length :
-       {1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 257, 1000, 8191, 32768}) {
-    const AttentionStep step = rounded({{4, 1, 128}, 16, {{1, length - 1, 1}}});
-    const std::vector<std::uint16_t> expected = bits_of(run_paged(*device, step, {}));
-    const DecodeStep d(step, Turn::kNone);
-    for (const std::int64_t splits : {0, 1, 7}) {
-      for (const std::int64_t buffers : {1, 2}) {
-        DecodeRuns runs(*device, d, {.num_splits = splits, .buffers = buffers});
-        for (int run = 1; run <= 2; ++run) {
-          EXPECT_EQ(bits_of(runs.run()), expected)
-              << "length " << length << ", " << splits << " splits, " << buffers << " buffers, run "
-              << run;
+  for (const AttentionHeads& heads :
+       std::vector<AttentionHeads>{{4, 1, 128}, {8, 1, 64}, {2, 1, 80}, {4, 2, 96}}) {
+    for (const std::int64_t length :
+         {1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200, 256, 257, 1000, 8191, 32768}) {
+      const AttentionStep step = rounded({heads, 16, {{1, length - 1, 1}}});
+      const std::vector<std::uint16_t> expected = bits_of(run_paged(*device, step, {}));
+      const DecodeStep d(step, Turn::kNone);
+      for (const std::int64_t splits : {0, 1, 7}) {
+        for (const std::int64_t buffers : {1, 2}) {
+          DecodeRuns runs(*device, d, {.num_splits = splits, .buffers = buffers});
+          for (int run = 1; run <= 2; ++run) {
+            EXPECT_EQ(bits_of(runs.run()), expected)
+                << heads.head_dim << " columns, length " << length << ", " << splits << " splits, "
+                << buffers << " buffers, run " << run;
+          }
         }
       }
     }

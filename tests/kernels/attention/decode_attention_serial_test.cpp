@@ -131,9 +131,9 @@ TEST(DecodeAttentionNode, SplitsTheKeysOfABf16Pool) {
   DecodeAttentionOptions options = options_of(d);
   const NodeSpec node = decode_attention(t.table, options, t.at);
   EXPECT_EQ(node.kernel, "decode_attention.bf16.f32.d64");
-  EXPECT_EQ(node.num_works, 4 * 32);
-  EXPECT_EQ(node.counter.arrivals, std::vector<std::uint32_t>(4, 32));
-  EXPECT_EQ(node.resources.shared_bytes, (AttentionShared{.head_dim = 64, .buffers = 2}.bytes()));
+  EXPECT_EQ(node.num_works, 4 * 16);  // one per segment of 256 keys
+  EXPECT_EQ(node.counter.arrivals, std::vector<std::uint32_t>(4, 16));
+  EXPECT_EQ(node.resources.shared_bytes, AttentionShared{64}.bytes(2, 4));
   options.num_splits = 1;
   const NodeSpec whole = decode_attention(t.table, options, t.at);
   EXPECT_EQ(whole.num_works, 4);

@@ -122,11 +122,12 @@ class SplitArrivals {
     if (splits_ > 1 && threadIdx.x == 0) sync_.atomics().add_relaxed(word(result), splits_);
   }
 
-  /// Call when the partial results are stored. True for the last to arrive, which may read them.
+  /// Call when the partial results are stored, with `arrivals` more than 0. True for the last to
+  /// arrive, which may read them. With 0, a rehearsal: true, and nothing is counted.
   __device__ bool arrive(std::int64_t result, int arrivals) {
     sync_.atomics().barrier();  // every thread's part is ordered before the arrival
-    bool last = false;
-    if (threadIdx.x == 0) {
+    bool last = arrivals == 0;
+    if (threadIdx.x == 0 && arrivals > 0) {
       const auto n = static_cast<std::uint32_t>(arrivals);
       last = sync_.atomics().fetch_add_acq_rel(word(result), n) + n - base_ == splits_;
     }

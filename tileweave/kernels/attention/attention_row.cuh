@@ -1,12 +1,16 @@
 // The heart of the GPU's attention kernels: one query row's heads of one kv head over some passes.
 //
-// Eight warps. Per pass of 128 keys: warp w scores its slice of 16 keys (tensor cores, up to eight
-// query heads), then all warps meet once and warp w adds the weighted values of columns 8 w .. (and
-// 8 w + 64 ..) over all slices. Shared memory holds one pass or two: keys are a warp's own, so it
-// fetches those of the next pass without a place as soon as it has scored; values are fetched when
-// all warps are through with the last ones. All sums have a fixed order, so bits depend on keys,
-// values and query alone. Rows of older keys may be fetched before the first wait (prefetch), this
-// step's after it (complete), unless there is only the row's own, which lies in shared memory.
+// Eight warps. Of each pass of 128 keys warp w takes a slice of 16 for itself: it fetches their
+// keys and values, scores them against up to eight query heads and adds its weighted values up
+// (tensor cores, a query head per four lanes), from pass to pass, without meeting another warp. At
+// the end of a segment all warps meet once and their sums become one. Shared memory holds one pass
+// or two; a warp fetches the keys of the next pass without a place as soon as it has scored, values
+// as soon as it has added them. All sums have a fixed order, so bits depend on keys, values and
+// query alone. Rows of older keys may be fetched before the first wait (prefetch), this step's
+// after it (complete), unless there is only the row's own, which lies in shared memory.
+//
+// Code that runs once the query is there is short and goes straight on: instructions come from
+// memory at their first use in a launch, while weights stream.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +52,15 @@ __device__ __forceinline__ void merge(AttentionState<kTiles>& into,
   }
 }
 
+/// The same of one warp's slices: this thread has columns 8 t + 2 (lane % 4) and the next of head
+/// lane / 4; `weight` is of the keys that this lane scored.
+template <int kDim>
+struct AttentionSlices {
+  float highest = -INFINITY;
+  float weight = 0.0F;
+  float sums[kDim / 8][2] = {};
+};
+
 /// The keys of one row, all of one kv head. Keys from `past` on are this step's.
 struct AttentionKeys {
   const std::int32_t* pages = nullptr;       // of the sequence
@@ -86,10 +99,11 @@ class AttentionRow {
   static constexpr AttentionShared kShared{kDim};
   using State = AttentionState<kTiles>;
 
-  /// `buffers`: passes that shared memory holds.
-  __device__ AttentionRow(std::byte* shared, int buffers)
+  /// `heads`: query heads; `buffers`: passes that shared memory holds.
+  __device__ AttentionRow(std::byte* shared, int heads, int buffers)
       : shared_(shared),
         address_(ptx::shared_address(shared)),
+        heads_(heads),
         buffers_(buffers),
         lane_(static_cast<int>(threadIdx.x) % 32),
         warp_(static_cast<int>(threadIdx.x) / 32) {}
@@ -140,18 +154,42 @@ class AttentionRow {
     ptx::commit_copies();
   }
 
+  /// Whether shared memory holds all of passes [first, end), which are then one segment.
+  __device__ bool fits(int first, int end) const {
+    return end - first <= buffers_;
+  }
+
+  /// The state of passes [first, end), at least one, that fit, have been prefetched and have no
+  /// rows of this step but the row's own. A rehearsal waits for nothing. `query`, `scale`: as
+  /// below. All threads of the block; two calls need a barrier between them.
+  template <class Query>
+  __device__ __forceinline__ State fitting(const AttentionSpan& span, const Query& query,
+                                           float scale) const {
+    static_assert(kStepRows == StepRows::kOwnInShared);
+    AttentionSlices<kDim> own;
+    if (!span.rehearsal) ptx::wait_copies<0>();
+    __syncwarp();
+    TW_ROLLED_LOOP
+    for (int pass = span.first; pass < span.end; ++pass) {
+      if (pass * kAttentionPass + warp_ * kAttentionSlice >= keys_.keys) break;
+      std::uint32_t weights[2];
+      const float keep = score(pass, query, scale, own, weights);
+      add_values(pass, keep, weights, own);
+    }
+    return combined(own);
+  }
+
   /// Runs the passes of `span`, the first of which have been prefetched and completed, and calls
   /// `segment_done(pass, state)` after the last pass of each segment.
   /// `query(step, two)` loads two steps of the query heads as the tensor cores take them; `scale`
-  /// includes log2(e). All threads of the block.
+  /// includes log2(e). All threads of the block; two calls need a barrier between them.
   template <class Query, class StepKey, class StepValue, class Done>
   __device__ void run(const AttentionSpan& span, const Query& query, float scale,
                       const StepKey& step_key, const StepValue& step_value,
                       const Done& segment_done) {
     constexpr bool kStepCopies = kStepRows == StepRows::kInPool;
     constexpr Rows kNext = kStepCopies ? Rows::kAll : Rows::kOlder;
-    State segment;
-    bool fresh = true;  // nothing in the segment yet
+    AttentionSlices<kDim> own;
     TW_ROLLED_LOOP
     for (int pass = span.first; pass < span.end; ++pass) {
       const int next = pass + buffers_;  // to take this one's place
@@ -167,27 +205,28 @@ class AttentionRow {
         }
       }
       __syncwarp();
-      score(pass, query, scale);
+      const bool seen = pass * kAttentionPass + warp_ * kAttentionSlice < keys_.keys;
+      std::uint32_t weights[2];
+      float keep = 1.0F;
+      if (seen) keep = score(pass, query, scale, own, weights);
       if (!span.rehearsal) {
         __syncwarp();  // the slice's keys have been read by every lane
         if (more) copy<kNext>(next, 0, pool_.k_past, step_key);
         ptx::commit_copies();
         wait_oldest();  // this pass's values
       }
-      __syncthreads();
-      const State part = weigh(pass);
+      __syncwarp();
+      if (seen) add_values(pass, keep, weights, own);
       if (pass + 1 < span.end) {
-        __syncthreads();
+        __syncwarp();
         if (more) copy<kNext>(next, kShared.region(), pool_.v_past, step_value);
         if (!span.rehearsal) ptx::commit_copies();
+        if (AttentionSegments::start_from(pass + 1) != pass + 1) continue;
       }
-      if (fresh) {
-        segment = part;
-      } else {
-        merge(segment, part);
-      }
-      fresh = pass + 1 == span.end || AttentionSegments::start_from(pass + 1) == pass + 1;
-      if (fresh) segment_done(pass, segment);
+      segment_done(pass, combined(own));
+      if (pass + 1 == span.end) break;
+      __syncthreads();  // the sums have been read
+      own = {};
     }
   }
 
@@ -262,115 +301,136 @@ class AttentionRow {
     }
   }
 
-  /// Scores of this warp's slice; leaves its weights, relative to its own highest score. Keys are
-  /// rows of the product, heads its columns: a lane has keys lane / 4 and eight further, heads
-  /// lane % 4 * 2 and the next.
+  // Products and sums are spelled out as they are rounded: several loops have this code in line,
+  // and must not differ in what the compiler contracts.
+
+  /// Scores this warp's slice: `weights` relative to the highest score so far, as an operand of the
+  /// tensor cores, heads as rows. A lane has head lane / 4 and keys lane % 4 * 2, the next, and
+  /// eight further. Returns what the sums of values so far are to be multiplied with.
   template <class Query>
-  __device__ void score(int pass, const Query& query, float scale) {
+  __device__ __forceinline__ float score(int pass, const Query& query, float scale,
+                                         AttentionSlices<kDim>& own,
+                                         std::uint32_t (&weights)[2]) const {
     const int first = pass * kAttentionPass + warp_ * kAttentionSlice;
-    std::uint32_t weights[2] = {0, 0};  // per key, of both heads
-    float highest[2] = {-INFINITY, -INFINITY};
-    float sum[2] = {0.0F, 0.0F};
-    if (first < keys_.keys) {
-      float acc[2][4] = {};  // two chains: half the latency
-      const int in_slice = lane_ % kAttentionSlice;
-      const std::uint32_t from =
-          address_ + lane_ / kAttentionSlice * 16 +
-          (is_own(first + in_slice)
-               ? kShared.own_key()
-               : buffer_of(pass) + (warp_ * kAttentionSlice + in_slice) * kShared.pitch());
+    const int in_slice = lane_ % 8 + lane_ / 16 * 8;
+    const std::uint32_t from =
+        address_ + lane_ / 8 % 2 * 16 +
+        (is_own(first + in_slice)
+             ? kShared.own_key()
+             : buffer_of(pass) + (warp_ * kAttentionSlice + in_slice) * kShared.pitch());
+    float acc[2][2][4] = {};  // eight keys, chain: two chains have half the latency
 #pragma unroll
-      for (int step = 0; step < kSteps; step += 2) {
-        std::uint32_t q[4];
-        query(step, q);
+    for (int step = 0; step < kSteps; step += 2) {
+      std::uint32_t q[4];
+      query(step, q);
 #pragma unroll
-        for (int chain = 0; chain < 2 && step + chain < kSteps; ++chain) {
-          std::uint32_t k[4];
-          ptx::load_matrices(k, from + (step + chain) * 32);
-          ptx::mma(acc[chain], k, q[2 * chain], q[2 * chain + 1]);
-        }
-      }
-      float x[2][2];  // key, head
-#pragma unroll
-      for (int key = 0; key < 2; ++key) {
-        const bool seen = first + lane_ / 4 + key * 8 < keys_.keys;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          x[key][i] = seen ? (acc[0][key * 2 + i] + acc[1][key * 2 + i]) * scale : -INFINITY;
-          highest[i] = fmaxf(highest[i], x[key][i]);
-        }
-      }
-#pragma unroll
-      for (int distance = 4; distance < 32; distance *= 2) {
-#pragma unroll
-        for (float& h : highest) h = fmaxf(h, __shfl_xor_sync(kAllLanes, h, distance));
-      }
-#pragma unroll
-      for (int key = 0; key < 2; ++key) {
-        weights[key] = ptx::pack_bf16(ptx::exp2_approx(x[key][0] - highest[0]),
-                                      ptx::exp2_approx(x[key][1] - highest[1]));
-        // The sum is of the rounded weights, which multiply the values.
-        sum[0] += ptx::low_bf16(weights[key]);
-        sum[1] += ptx::high_bf16(weights[key]);
-      }
-#pragma unroll
-      for (int distance = 4; distance < 32; distance *= 2) {
-#pragma unroll
-        for (float& n : sum) n += __shfl_xor_sync(kAllLanes, n, distance);
+      for (int chain = 0; chain < 2 && step + chain < kSteps; ++chain) {
+        std::uint32_t k[4];
+        ptx::load_matrices(k, from + (step + chain) * 32);
+        ptx::mma_eight_rows(acc[0][chain], q[2 * chain], q[2 * chain + 1], k[0], k[1]);
+        ptx::mma_eight_rows(acc[1][chain], q[2 * chain], q[2 * chain + 1], k[2], k[3]);
       }
     }
-    std::uint32_t* const to = shared<std::uint32_t>(kShared.weights()) + warp_ * 64 + lane_;
-    to[0] = weights[0];
-    to[32] = weights[1];
-    if (lane_ < 4) {
-      shared<float4>(kShared.stats())[warp_ * 4 + lane_] = {highest[0], sum[0], highest[1], sum[1]};
+    float x[2][2];
+    float highest = own.highest;
+#pragma unroll
+    for (int eight = 0; eight < 2; ++eight) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const bool seen = first + eight * 8 + lane_ % 4 * 2 + i < keys_.keys;
+        x[eight][i] =
+            seen ? __fmul_rn(__fadd_rn(acc[eight][0][i], acc[eight][1][i]), scale) : -INFINITY;
+        highest = fmaxf(highest, x[eight][i]);
+      }
+    }
+    highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 1));
+    highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 2));
+    const float keep = ptx::exp2_approx(__fsub_rn(own.highest, highest));
+    own.highest = highest;
+    float sum = 0.0F;  // of the rounded weights, which multiply the values
+#pragma unroll
+    for (int eight = 0; eight < 2; ++eight) {
+      weights[eight] = ptx::pack_bf16(ptx::exp2_approx(__fsub_rn(x[eight][0], highest)),
+                                      ptx::exp2_approx(__fsub_rn(x[eight][1], highest)));
+      sum = __fadd_rn(sum, ptx::low_bf16(weights[eight]));
+      sum = __fadd_rn(sum, ptx::high_bf16(weights[eight]));
+    }
+    own.weight = fmaf(own.weight, keep, sum);
+    return keep;
+  }
+
+  /// Adds the slice's weighted values to `keep` times what there is.
+  __device__ __forceinline__ void add_values(int pass, float keep,
+                                             const std::uint32_t (&weights)[2],
+                                             AttentionSlices<kDim>& own) const {
+    const int in_slice = lane_ % kAttentionSlice;
+    const std::uint32_t from = address_ + lane_ / kAttentionSlice * 16 +
+                               (is_own(pass * kAttentionPass + warp_ * kAttentionSlice + in_slice)
+                                    ? kShared.own_value()
+                                    : buffer_of(pass) + kShared.region() +
+                                          (warp_ * kAttentionSlice + in_slice) * kShared.pitch());
+#pragma unroll
+    for (int two = 0; two < kDim / 16; ++two) {
+      std::uint32_t v[4];
+      ptx::load_matrices_transposed(v, from + two * 32);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float part[4] = {};
+        ptx::mma_eight_rows(part, weights[0], weights[1], v[2 * i], v[2 * i + 1]);
+        float(&sums)[2] = own.sums[2 * two + i];
+        sums[0] = fmaf(sums[0], keep, part[0]);
+        sums[1] = fmaf(sums[1], keep, part[1]);
+      }
     }
   }
 
-  /// The pass as a state: every slice's weights times values of this warp's columns.
-  __device__ State weigh(int of) const {
-    State pass;
-    const int first = of * kAttentionPass;
-    const int values = buffer_of(of) + kShared.region();
+  /// Every warp's sums of a segment as one state, of columns as column() says; warps add in
+  /// ascending order.
+  __device__ __forceinline__ State combined(AttentionSlices<kDim>& own) const {
+    constexpr int kPitch = AttentionShared::sums_pitch(kDim);  // floats
+    auto* const sums =
+        shared<float>(AttentionShared{kDim}.sums(buffers_)) + head() * kPitch + lane_ % 4 * 2;
+    auto* const stats = shared<float2>(kShared.stats()) + head();
+    own.weight += __shfl_xor_sync(kAllLanes, own.weight, 1);
+    own.weight += __shfl_xor_sync(kAllLanes, own.weight, 2);
+    const bool holds = head() < heads_;
+    if (holds) {
+#pragma unroll
+      for (int t = 0; t < kDim / 8; ++t) {
+        *reinterpret_cast<float2*>(sums + warp_ * heads_ * kPitch + t * 8) = {own.sums[t][0],
+                                                                              own.sums[t][1]};
+      }
+      if (lane_ % 4 == 0) stats[warp_ * kAttentionMaxHeads] = {own.highest, own.weight};
+    }
+    __syncthreads();
+    State state;
+    if (!holds) return state;
     float factor[kAttentionSlices];
-    float sum[kAttentionSlices];
+    float weight[kAttentionSlices];
 #pragma unroll
     for (int s = 0; s < kAttentionSlices; ++s) {
-      const float2 stats = shared<float2>(kShared.stats())[s * kAttentionMaxHeads + head()];
-      factor[s] = stats.x;
-      sum[s] = stats.y;
-      pass.highest = fmaxf(pass.highest, stats.x);
+      const float2 of = stats[s * kAttentionMaxHeads];
+      factor[s] = of.x;
+      weight[s] = of.y;
+      state.highest = fmaxf(state.highest, of.x);
     }
 #pragma unroll
     for (int s = 0; s < kAttentionSlices; ++s) {
-      factor[s] = ptx::exp2_approx(factor[s] - pass.highest);
-      pass.weight = fmaf(sum[s], factor[s], pass.weight);
+      factor[s] = ptx::exp2_approx(factor[s] - state.highest);
+      state.weight = fmaf(weight[s], factor[s], state.weight);
     }
 #pragma unroll
-    for (int two = 0; two < kAttentionSlices / 2; ++two) {
-      std::uint32_t p[4];  // of both slices, heads as rows
-      ptx::load_matrices_transposed(p, address_ + kShared.weights() + (two * 32 + lane_) * 16);
-      const int in_pass = two * 32 + lane_;
-      const std::uint32_t from =
-          address_ + warp_ * 16 +
-          (is_own(first + in_pass) ? kShared.own_value() : values + in_pass * kShared.pitch());
+    for (int t = 0; t < kTiles; ++t) {
+      if (!has_tile(t)) continue;
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        if (!has_tile(t)) continue;
-        std::uint32_t b[4];
-        ptx::load_matrices_transposed(b, from + 8 * t * 16);
-        float even[4] = {};
-        float odd[4] = {};
-        ptx::mma_eight_rows(even, p[0], p[1], b[0], b[1]);
-        ptx::mma_eight_rows(odd, p[2], p[3], b[2], b[3]);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          pass.sums[t][i] = fmaf(even[i], factor[2 * two], pass.sums[t][i]);
-          pass.sums[t][i] = fmaf(odd[i], factor[2 * two + 1], pass.sums[t][i]);
-        }
+      for (int s = 0; s < kAttentionSlices; ++s) {
+        const float2 of =
+            *reinterpret_cast<const float2*>(sums + s * heads_ * kPitch + (warp_ + 8 * t) * 8);
+        state.sums[t][0] = fmaf(of.x, factor[s], state.sums[t][0]);
+        state.sums[t][1] = fmaf(of.y, factor[s], state.sums[t][1]);
       }
     }
-    return pass;
+    return state;
   }
 
   template <class T>
@@ -380,7 +440,7 @@ class AttentionRow {
 
   std::byte* shared_;
   std::uint32_t address_;
-  int buffers_, lane_, warp_;
+  int heads_, buffers_, lane_, warp_;
   AttentionPool pool_{};
   AttentionKeys keys_{};
   std::int32_t row_ = -1;  // this lane's, of the pass to be copied

@@ -18,7 +18,8 @@ inline constexpr int kAttentionPass = 128;  // keys
 inline constexpr int kAttentionSlice = 16;  // keys of a pass that one warp scores
 inline constexpr int kAttentionSlices = kAttentionPass / kAttentionSlice;
 inline constexpr int kAttentionMaxHeads = 8;  // query heads of one kv head
-/// So many passes one block takes alone: sooner done than a second block's result fetched.
+/// So many passes one block takes alone, as one segment: sooner done than a second block's result
+/// fetched.
 inline constexpr int kAttentionAlone = 2;
 inline constexpr int kAttentionMostSplits = 32;
 /// Scores are computed in units of log 2: weights are powers of two.
@@ -30,11 +31,11 @@ TW_HOST_DEVICE constexpr int attention_passes(std::int64_t keys) {
 }
 
 struct AttentionSegments {
-  static constexpr int kOnes = 16, kTwos = 64, kEights = 256;  // first pass of longer segments
+  static constexpr int kTwos = 64, kEights = 256;  // first pass of longer segments
 
   /// Passes of the segment that holds pass `pass`.
   TW_HOST_DEVICE static constexpr int length(int pass) {
-    return pass < kOnes ? 1 : pass < kTwos ? 2 : pass < kEights ? 8 : 32;
+    return pass < kTwos ? kAttentionAlone : pass < kEights ? 8 : 32;
   }
   /// First pass of a segment at or after `pass`.
   TW_HOST_DEVICE static constexpr int start_from(int pass) {
@@ -43,9 +44,8 @@ struct AttentionSegments {
   }
   /// Number of the segment that holds `pass`.
   TW_HOST_DEVICE static constexpr int index(int pass) {
-    if (pass < kOnes) return pass;
-    if (pass < kTwos) return kOnes + (pass - kOnes) / 2;
-    const int twos = kOnes + (kTwos - kOnes) / 2;
+    constexpr int twos = kTwos / kAttentionAlone;
+    if (pass < kTwos) return pass / kAttentionAlone;
     if (pass < kEights) return twos + (pass - kTwos) / 8;
     return twos + (kEights - kTwos) / 8 + (pass - kEights) / 32;
   }
@@ -64,8 +64,9 @@ struct AttentionSplits {
   /// For rows of at most `passes` passes.
   TW_HOST_DEVICE static constexpr AttentionSplits of(int passes, int splits) {
     if (passes <= kAttentionAlone || splits <= 1) return {splits, passes < 1 ? 1 : passes};
-    return {splits, static_cast<int>(static_cast<unsigned>(passes + splits - 1) /
-                                     static_cast<unsigned>(splits))};
+    const auto share = static_cast<int>(static_cast<unsigned>(passes + splits - 1) /
+                                        static_cast<unsigned>(splits));
+    return {splits, share < kAttentionAlone ? kAttentionAlone : share};
   }
   /// First pass of a split in a row of `passes` passes; that of split `splits` is the end.
   TW_HOST_DEVICE constexpr int begin(int split, int passes) const {
@@ -94,9 +95,10 @@ inline constexpr std::int64_t kAttentionSms = 132;  // that splits and buffers a
 constexpr std::int64_t attention_splits(std::int64_t pairs, std::int64_t most_keys) {
   std::int64_t splits =
       pairs <= kAttentionSms / 2 ? kAttentionSms / pairs : 2 * kAttentionSms / pairs;
-  const std::int64_t passes = attention_passes(most_keys);
+  const int passes = attention_passes(most_keys);
   if (passes <= kAttentionAlone) return 1;
-  splits = splits < passes ? splits : passes;
+  const std::int64_t segments = AttentionSegments::count(passes);
+  splits = splits < segments ? splits : segments;
   return splits < 1 ? 1 : splits < kAttentionMostSplits ? splits : kAttentionMostSplits;
 }
 

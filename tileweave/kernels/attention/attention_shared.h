@@ -11,15 +11,12 @@ inline constexpr int kAttentionMostBuffers = 2;
 
 struct AttentionShared {
   int head_dim;
-  int buffers = 1;  // passes whose keys and values lie here at once
 
   /// Between rows of keys, values and queries: an odd number of 16-byte units, so that eight
   /// neighbouring rows lie in different banks.
   TW_HOST_DEVICE constexpr int pitch() const { return 2 * head_dim + 16; }
-  /// bf16 (key of the pass, head).
-  TW_HOST_DEVICE constexpr int weights() const { return 0; }
   /// (slice, head): highest score and sum of weights.
-  TW_HOST_DEVICE constexpr int stats() const { return kAttentionPass * kAttentionMaxHeads * 2; }
+  TW_HOST_DEVICE constexpr int stats() const { return 0; }
   /// Queries, this step's key and its value: where the kernel turns heads itself.
   TW_HOST_DEVICE constexpr int queries() const {
     return stats() + kAttentionSlices * kAttentionMaxHeads * 8;
@@ -31,7 +28,15 @@ struct AttentionShared {
   /// Keys of the first buffer, its values, those of the next one.
   TW_HOST_DEVICE constexpr int keys() const { return turning() + 12 * head_dim; }
   TW_HOST_DEVICE constexpr int region() const { return kAttentionPass * pitch(); }
-  TW_HOST_DEVICE constexpr int bytes() const { return keys() + buffers * 2 * region(); }
+  /// f32 (slice, head, sums_pitch): weighted values by warp; `buffers`: passes whose keys and
+  /// values lie here at once.
+  TW_HOST_DEVICE constexpr int sums(int buffers) const { return keys() + buffers * 2 * region(); }
+  /// Floats between heads: rows of eight heads lie in different banks.
+  TW_HOST_DEVICE static constexpr int sums_pitch(int head_dim) { return head_dim + 8; }
+  /// `heads`: query heads of a kv head.
+  TW_HOST_DEVICE constexpr int bytes(int buffers, int heads) const {
+    return sums(buffers) + kAttentionSlices * heads * sums_pitch(head_dim) * 4;
+  }
 };
 
 /// head_dims that the GPU kernels are compiled for.

@@ -294,14 +294,16 @@ void check_alignment(const std::string& name, const Addresses& at) {
 std::int32_t buffers_of(const DecodeAttentionOptions& options, const DecodeAttentionSchedule& s) {
   if (options.buffers != 0) return static_cast<std::int32_t>(options.buffers);
   const bool two_fit =
-      AttentionShared{s.head_dim, 2}.bytes() + options.shared_padding <= options.shared_limit;
+      AttentionShared{s.head_dim}.bytes(2, s.heads_per_kv) + options.shared_padding <=
+      options.shared_limit;
   return two_fit && s.num_blocks <= kAttentionSms ? 2 : 1;
 }
 
 KernelResources resources_of(const DecodeAttentionOptions& options, const Numbers& n, DType type) {
   KernelResources resources = kDecodeAttentionResources;
   if (type == DType::kBF16) {
-    resources.shared_bytes = AttentionShared{n.schedule.head_dim, n.buffers}.bytes();
+    resources.shared_bytes =
+        AttentionShared{n.schedule.head_dim}.bytes(n.buffers, n.schedule.heads_per_kv);
   }
   resources.shared_bytes += options.shared_padding;
   return resources;

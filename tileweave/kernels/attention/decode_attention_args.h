@@ -15,7 +15,7 @@ namespace tileweave {
 /// Of the f32 form; that of bf16 needs what AttentionShared says, too. With so many registers a
 /// block has room beside one of the products before it.
 inline constexpr KernelResources kDecodeAttentionResources{.threads = kAttentionThreads,
-                                                           .registers_per_thread = 112};
+                                                           .registers_per_thread = 128};
 
 /// Indices of the node's operands, and slots of the kernel's SyncContext.
 struct DecodeAttentionOperands {

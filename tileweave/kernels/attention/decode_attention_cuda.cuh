@@ -2,10 +2,13 @@
 //
 // A work (row, kv head, split) fetches the older keys and values of its first passes, angles and
 // weights. Where it is to wait it first goes through the motions once, with nothing to read and
-// nothing to write: the instructions that the row of qkv will need are near when it arrives. Then
-// warp h turns head h of the group (query heads, key, value), in shared memory all meet, and the
-// passes follow as in paged attention; the row's own key and value stay in shared memory. Split 0
-// writes them to the pool.
+// nothing to write, up to its end: the instructions that the row of qkv will need are near when it
+// arrives. Then warp h turns head h of the group (query heads, key, value), in shared memory all
+// meet, and the passes follow as in paged attention; the row's own key and value stay in shared
+// memory. Split 0 writes them to the pool. A work that has nobody to tell ends right behind its
+// result, since the kernel after it waits for that end: an instruction that is fetched for the
+// first time in a launch, by the few SMs that run this kernel, takes a microsecond while weights
+// stream.
 #pragma once
 
 #include <cstddef>
@@ -35,18 +38,34 @@ class HeadTurner {
         eps_(eps),
         normed_(normed) {}
 
-  /// Before the wait: constants. The block's threads must meet before they turn.
+  /// What this thread prepares from.
+  struct Constants {
+    float inv_freq = 0.0F, q_norm = 0.0F, k_norm = 0.0F;
+  };
+
+  /// Starts reading what `prepare` needs.
   template <class W>
-  __device__ void prepare(const float* inv_freq, const W* q_norm, const W* k_norm, int position,
-                          float factor) {
+  __device__ Constants fetch(const float* inv_freq, const W* q_norm, const W* k_norm) const {
+    const int i = static_cast<int>(threadIdx.x);
+    Constants c;
+    if (i < kHalf) c.inv_freq = inv_freq[i];
+    if (normed_ && i < kDim) {
+      c.q_norm = to_float(q_norm[i]);
+      c.k_norm = to_float(k_norm[i]);
+    }
+    return c;
+  }
+
+  /// Before the wait. The block's threads must meet before they turn.
+  __device__ void prepare(const Constants& c, int position, float factor) {
     const int i = static_cast<int>(threadIdx.x);
     if (normed_ && i < kDim) {
-      cosines_[kDim + i] = to_float(q_norm[i]);
-      cosines_[2 * kDim + i] = to_float(k_norm[i]);
+      cosines_[kDim + i] = c.q_norm;
+      cosines_[2 * kDim + i] = c.k_norm;
     }
     if (i >= kHalf) return;
     float sine, cosine;
-    sincosf(__fmul_rn(static_cast<float>(position), inv_freq[i]), &sine, &cosine);
+    sincosf(__fmul_rn(static_cast<float>(position), c.inv_freq), &sine, &cosine);
     cosines_[i] = cosine * factor;
     cosines_[kHalf + i] = sine * factor;
   }
@@ -112,15 +131,21 @@ class DecodeAttentionBlock {
   static constexpr AttentionShared kShared{kDim};
 
   __device__ DecodeAttentionBlock(const Args& args, Sync& sync, std::byte* shared)
-      : args_(args), sync_(sync), shared_(shared), row_(shared, args.buffers) {}
+      : args_(args),
+        sync_(sync),
+        shared_(shared),
+        row_(shared, args.schedule.heads_per_kv, args.buffers) {}
 
-  /// False: the run is aborted. `rehearses`: as at the top of this file.
-  __device__ bool run(std::uint32_t work, bool rehearses) {
+  /// False: the run is aborted. `rehearses`: as at the top of this file; `is_last`: of the block.
+  __device__ bool run(std::uint32_t work, bool rehearses, bool is_last) {
     const DecodeAttentionSchedule& s = args_.schedule;
     const std::uint32_t result = s.result_of(work);
     split_ = static_cast<int>(s.split_of(work));
     t_ = static_cast<int>(s.row_of(work));
     group_ = static_cast<int>(s.group_of(work));
+    HeadTurner<kDim> turner(shared_ + kShared.turning(), args_.eps, args_.q_norm.get() != nullptr);
+    const auto constants =
+        turner.fetch(args_.inv_freq.get(), args_.q_norm.get(), args_.k_norm.get());
     const AttentionKeys keys = keys_of_row();
     const int passes = attention_passes(keys.keys);
     const AttentionSplits splits = AttentionSplits::of(passes, s.num_splits);
@@ -135,39 +160,55 @@ class DecodeAttentionBlock {
                .stride = s.kv_heads * kDim * 2},
               keys);
     if (begin < end) row_.prefetch(begin, end);
-    HeadTurner<kDim> turner(shared_ + kShared.turning(), args_.eps, args_.q_norm.get() != nullptr);
-    turner.prepare(args_.inv_freq.get(), args_.q_norm.get(), args_.k_norm.get(), keys.past,
-                   args_.attention_factor);
+    turner.prepare(constants, keys.past, args_.attention_factor);
     const TurnedHeads heads_here(*this, split_ == 0 || end == passes);
+    const bool fits = row_.fits(begin, end);
+    const bool ends_behind_result = is_last && is_silent();
     __syncthreads();
 
     SplitArrivals<Sync> arrivals(sync_, s.num_splits);
-    Ready ready(false);
     // Rolled: both must run the same instructions.
     TW_ROLLED_LOOP
     for (bool rehearsal = rehearses && begin < end;; rehearsal = false) {
+      const float* qkv = nullptr;
       if (!rehearsal) {
-        ready = sync_.wait_input(Operands::kSlotQkv, {t_});
+        const Ready ready = sync_.wait_input(Operands::kSlotQkv, {t_});
         if (!ready) {
           ptx::wait_all_copies();
           return false;
         }
-        arrivals.fetch_base(result);
+        qkv = args_.qkv.get(ready);
+        alone ? arrivals.arrive_alone(result) : arrivals.fetch_base(result);
       }
       State state;
       if (begin < end) {
-        turn_heads(turner, heads_here, rehearsal ? nullptr : args_.qkv.get(ready));
-        attend({begin, rehearsal ? begin + 1 : end, rehearsal}, alone, state);
-        if (split_ == 0 && !rehearsal) write_own();
+        turn_heads(turner, heads_here, qkv);
+        attend({begin, rehearsal ? begin + 1 : end, rehearsal}, fits, alone, state);
       }
-      if (alone) store(rehearsal ? 0 : heads(), passes, state);
-      if (!rehearsal) break;
+      bool last = alone;
+      if (alone) {
+        store(rehearsal ? 0 : heads(), passes, state);
+      } else {
+        last = merge_splits(arrivals, result, passes, rehearsal);
+      }
+      if (split_ == 0 && begin < end) write_own(rehearsal);
+      if (!rehearsal && ends_behind_result) ptx::end_thread();
+      if (rehearsal) continue;
+      signal(last);
+      return true;
     }
-    finish(arrivals, passes, alone);
-    return true;
   }
 
  private:
+  /// Nobody waits for a tile of a result, and nothing is traced: there is nothing to signal.
+  __device__ bool is_silent() const {
+    const auto& context = sync_.context();
+    return context.header.records == nullptr &&
+           context.operands[Operands::kSlotOut].words == nullptr &&
+           context.operands[Operands::kSlotKStep].words == nullptr &&
+           context.operands[Operands::kSlotVStep].words == nullptr;
+  }
+
   /// One key beyond the older ones: the row's own. No keys for padding.
   __device__ AttentionKeys keys_of_row() {
     const std::int32_t sequence = args_.sequence_of_row.get()[t_];
@@ -223,7 +264,7 @@ class DecodeAttentionBlock {
   }
 
   /// The row's own key and value to the pool.
-  __device__ void write_own() const {
+  __device__ void write_own(bool rehearsal) const {
     constexpr int kUnits = kDim / 8;  // of 16 bytes per row
     if (row_.warp() != kAttentionSlices - 1 || row_.lane() >= 2 * kUnits) return;
     const bool is_value = row_.lane() >= kUnits;
@@ -233,10 +274,11 @@ class DecodeAttentionBlock {
     BFloat16* const pool = is_value ? args_.v_step.get() : args_.k_step.get();
     auto* const to = reinterpret_cast<uint4*>(
         pool + (std::int64_t{slot_} * args_.schedule.kv_heads + group_) * kDim);
-    to[unit] = from[unit];
+    const uint4 own = from[unit];
+    if (!rehearsal) to[unit] = own;
   }
 
-  __device__ void attend(const AttentionSpan& span, bool alone, State& state) {
+  __device__ void attend(const AttentionSpan& span, bool fits, bool alone, State& state) {
     // Whatever lies where heads that do not exist would be stays in rows of the scores that nobody
     // looks at.
     const std::uint32_t from = ptx::shared_address(shared_) + kShared.queries() +
@@ -244,13 +286,20 @@ class DecodeAttentionBlock {
     const auto query = [from](int step, std::uint32_t(&two)[4]) {
       ptx::load_matrices(two, from + step * 32);  // the second may be beyond the last
     };
+    const int segment = split_ == 0 ? 0 : AttentionSegments::index(span.first);
+    if (fits) {
+      state = row_.fitting(span, query, args_.scale * kLog2E);
+      if (!alone && !span.rehearsal) partials().store(row_, segment, state);
+      return;
+    }
+    // Split 0 merges its segments into one.
     row_.run(span, query, args_.scale * kLog2E, NoStepRows{}, NoStepRows{},
              [&](int pass, const State& part) {
                if (split_ != 0) {
                  if (!span.rehearsal) {
                    partials().store(row_, AttentionSegments::index(pass), part);
                  }
-               } else if (pass == 0) {
+               } else if (pass < kAttentionAlone) {
                  state = part;
                } else {
                  merge(state, part);
@@ -266,23 +315,21 @@ class DecodeAttentionBlock {
     passes == 0 ? store_zeros<kDim>(heads, to) : store_result<kDim>(row_, heads, state, to);
   }
 
-  /// Arrives; the last to do so merges what the splits left, and signals the result.
-  __device__ void finish(SplitArrivals<Sync>& arrivals, int passes, bool alone) {
-    const std::int64_t result = std::int64_t{t_} * args_.schedule.kv_heads + group_;
-    bool last = alone;
-    if (alone) {
-      arrivals.arrive_alone(result);
-    } else {
-      const AttentionSplits splits = AttentionSplits::of(passes, args_.schedule.num_splits);
-      last = arrivals.arrive(result, split_ > 0 ? 1 : 1 + splits.num_idle(passes));
-      if (last) {
-        const int merged = splits.end(0, passes);
-        store(heads(), passes,
-              partials().merged(row_, AttentionSegments::index(merged),
-                                AttentionSegments::count(passes)));
-      }
-    }
-    if (last) sync_.signal_output(Operands::kSlotOut, {t_, group_});
+  /// Arrives; the last to do so merges what the splits left. True for the last.
+  __device__ bool merge_splits(SplitArrivals<Sync>& arrivals, std::int64_t result, int passes,
+                               bool rehearsal) {
+    const AttentionSplits splits = AttentionSplits::of(passes, args_.schedule.num_splits);
+    const int arriving = rehearsal ? 0 : split_ > 0 ? 1 : 1 + splits.num_idle(passes);
+    if (!arrivals.arrive(result, arriving)) return false;
+    const int merged = AttentionSegments::index(splits.end(0, passes));
+    store(rehearsal ? 0 : heads(), passes,
+          partials().merged(row_, merged, rehearsal ? merged : AttentionSegments::count(passes)));
+    return true;
+  }
+
+  /// `out`: all of the row's heads of this kv head are stored.
+  __device__ void signal(bool out) {
+    if (out) sync_.signal_output(Operands::kSlotOut, {t_, group_});
     if (split_ == 0) {
       sync_.signal_output(Operands::kSlotKStep, {t_, group_});
       sync_.signal_output(Operands::kSlotVStep, {t_, group_});
@@ -310,7 +357,7 @@ class DecodeAttentionBlock {
 extern __shared__ __align__(16) std::byte attention_shared_memory[];
 
 template <int kDim, class W>
-__global__ void __maxnreg__(kDecodeAttentionResources.registers_per_thread) decode_attention_cuda(
+__global__ void __launch_bounds__(kAttentionThreads, 2) decode_attention_cuda(
     const __grid_constant__ DecodeAttentionArgs<BFloat16, W> args,
     const __grid_constant__ SyncContext<DecodeAttentionOperands::kSlots> context) {
   SyncCta<AtomicsCuda, DecodeAttentionOperands::kSlots> sync(context);
@@ -322,7 +369,8 @@ __global__ void __maxnreg__(kDecodeAttentionResources.registers_per_thread) deco
        at += static_cast<std::int32_t>(gridDim.x)) {
     if (!first) __syncthreads();  // shared memory may still be read
     const bool rehearses = first && (context.header.flags & kMayWait) != 0;
-    if (!block.run(static_cast<std::uint32_t>(sync.remap(at)), rehearses)) return;
+    const bool is_last = at + static_cast<std::int32_t>(gridDim.x) >= args.schedule.num_works();
+    if (!block.run(static_cast<std::uint32_t>(sync.remap(at)), rehearses, is_last)) return;
     first = false;
   }
 }

@@ -210,7 +210,8 @@ Cost cost_of(const PagedAttentionSchedule& s, double ticks) {
 KernelResources resources_of(const PagedAttentionSchedule& s, DType type) {
   KernelResources resources = kPagedAttentionResources;
   if (type == DType::kBF16) {
-    resources.shared_bytes = AttentionShared{static_cast<int>(s.head_dim)}.bytes();
+    resources.shared_bytes =
+        AttentionShared{static_cast<int>(s.head_dim)}.bytes(1, static_cast<int>(s.heads_per_kv()));
   }
   return resources;
 }

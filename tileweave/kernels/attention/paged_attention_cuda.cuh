@@ -28,7 +28,7 @@ class PagedAttentionBlock {
   static constexpr int kQuerySteps = (Row::kSteps + 1) / 2 * 2;
 
   __device__ PagedAttentionBlock(const Args& args, Sync& sync, std::byte* shared)
-      : args_(args), sync_(sync), row_(shared, 1) {}
+      : args_(args), sync_(sync), row_(shared, args.heads_per_kv, 1) {}
 
   /// False: the run is aborted.
   __device__ bool run(std::uint32_t work) {
@@ -129,7 +129,7 @@ class PagedAttentionBlock {
                [&](int pass, const State& part) {
                  if (split_ != 0) {
                    partials.store(row_, AttentionSegments::index(pass), part);
-                 } else if (pass == 0) {
+                 } else if (pass < kAttentionAlone) {
                    state = part;
                  } else {
                    merge(state, part);

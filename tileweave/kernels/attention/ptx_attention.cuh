@@ -38,6 +38,11 @@ __device__ __forceinline__ void wait_all_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/// Ends this thread here, without a way to the end of the code.
+__device__ __forceinline__ void end_thread() {
+  asm volatile("exit;");
+}
+
 /// From here on the compiler knows nothing of the value: it is computed before, and kept.
 __device__ __forceinline__ void keep(std::int64_t& value) {
   asm volatile("" : "+l"(value));
