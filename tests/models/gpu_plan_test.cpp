@@ -8,6 +8,7 @@
 #include "tileweave/models/dense_model.h"
 #include "tileweave/models/presets.h"
 #include "tileweave/plan/verify.h"
+#include "tileweave/runtime/loader.h"
 
 namespace tileweave {
 namespace {
@@ -93,6 +94,29 @@ std::int64_t count_of(const Plan& plan, const std::string& kernel) {
                        [&](const NodeSpec& node) { return node.kernel.starts_with(kernel); });
 }
 
+TEST(GpuPlan, OfProgrammaticEdgesTouchesNoSemaphore) {
+  // A signal that nobody waits for costs a release, microseconds behind every result.
+  for (const std::string& name : preset_names()) {
+    for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
+      const Described model(name, 2, granularity);
+      const Plan plan = model.plan({.rows = 1, .sequences = 1, .outputs = 1, .decode = true},
+                                   default_knobs(model.config, 1, h200_limits()));
+      const Verdict verdict = verify(plan, {.device = h200_limits()});
+      ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
+      const auto live = live_operands(plan, verdict.schedule, HappensBefore(plan, verdict.schedule),
+                                      Mode::kOverlap);
+      for (std::size_t node = 0; node < live.size(); ++node) {
+        for (std::size_t operand = 0; operand < live[node].size(); ++operand) {
+          const TensorId tensor = plan.nodes()[node].operands[operand].tensor;
+          EXPECT_FALSE(live[node][operand] && plan.tensors()[tensor].tiled())
+              << name << ", " << name_of(granularity) << ", node `" << plan.nodes()[node].name
+              << "`, `" << plan.tensors()[tensor].spec.name << "`";
+        }
+      }
+    }
+  }
+}
+
 TEST(GpuPlan, OfAPromptOrALargeBatchIsVerifiedForEveryEdgeKind) {
   for (const char* name : {"llama-3.2-1b", "qwen3-8b"}) {
     for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
@@ -121,7 +145,7 @@ TEST(GpuPlan, MultipliesManyRowsWithWideGemmAndTheHeadsFewWithSkinnyGemm) {
     const Described model("qwen3-0.6b", 3, granularity);
     const auto plan_of = [&](std::int64_t rows, std::int64_t outputs) {
       return model.plan({.rows = rows, .sequences = 1, .outputs = outputs},
-                        default_knobs(model.config, rows, 132));
+                        default_knobs(model.config, rows, h200_limits()));
     };
     const Plan few = plan_of(kSkinnyMostRows, 1);
     EXPECT_EQ(count_of(few, "wide_gemm"), 0);
@@ -193,7 +217,7 @@ TEST(GpuPlan, KeepsOneKernelPerOperatorInOpsAndFewInStages) {
   const StepShape decode{.rows = 1, .sequences = 1, .outputs = 1, .decode = true};
   const auto nodes = [&](const char* name, Granularity granularity) {
     const Described model(name, 4, granularity);
-    return model.plan(decode, default_knobs(model.config, 1, 132)).nodes().size();
+    return model.plan(decode, default_knobs(model.config, 1, h200_limits())).nodes().size();
   };
   EXPECT_EQ(nodes("llama-3.2-1b", Granularity::kOps), 1 + 4 * 9 + 3);
   EXPECT_EQ(nodes("qwen3-0.6b", Granularity::kOps), 1 + 4 * 10 + 3);
@@ -228,7 +252,7 @@ TEST(GpuPlan, FitsTheSharedMemoryOfSmallerGpus) {
                                         .sequences = decode ? most : 1,
                                         .outputs = decode ? most : 1,
                                         .decode = decode},
-                                       default_knobs(model.config, most, limits.num_sms));
+                                       default_knobs(model.config, most, limits));
           const Verdict verdict = verify(plan, {.device = limits});
           ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
           for (const NodeSpec& node : plan.nodes()) {
@@ -264,8 +288,29 @@ TEST(GpuPlan, SaysInOneSentenceWhatASmallerGpuCannotRun) {
   EXPECT_NE(bulk.find("got 8.6"), std::string::npos) << bulk;
 }
 
+TEST(StepKnobs, LeaveRoomForAttentionBesideAWholeShareOfQkv) {
+  struct Expected {
+    const char* name;
+    std::int64_t stages, buffers;  // of qkv, of attention; 0: as usual
+  };
+  for (const Expected& expected : std::vector<Expected>{{"llama-3.2-1b", 3, 2},
+                                                        {"qwen3-0.6b", 0, 2},
+                                                        {"qwen3-1.7b", 3, 1},
+                                                        {"qwen3-8b", 0, 0}}) {
+    const StepKnobs one = default_knobs(*preset_config(expected.name), 1, h200_limits());
+    EXPECT_EQ(one.at(StepOp::kQkv).stages, expected.stages) << expected.name;
+    EXPECT_EQ(one.at(StepOp::kAttention).buffers, expected.buffers) << expected.name;
+    const StepKnobs more = default_knobs(*preset_config(expected.name), 2, h200_limits());
+    EXPECT_EQ(more.at(StepOp::kQkv).stages, 0) << expected.name;
+    EXPECT_EQ(more.at(StepOp::kAttention).buffers, 0) << expected.name;
+  }
+  DeviceLimits ampere = h200_limits();
+  ampere.compute_capability = 80;
+  EXPECT_EQ(default_knobs(*preset_config("qwen3-1.7b"), 1, ampere).at(StepOp::kQkv).stages, 0);
+}
+
 TEST(StepKnobs, GoThroughJsonUnchanged) {
-  StepKnobs knobs = default_knobs(*preset_config("qwen3-8b"), 1, 132);
+  StepKnobs knobs = default_knobs(*preset_config("qwen3-8b"), 1, h200_limits());
   knobs.at(StepOp::kQkv) = {
       .edge = EdgePolicy{.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion},
       .split_k = 2,

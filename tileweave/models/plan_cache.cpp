@@ -119,7 +119,7 @@ ChosenKnobs choose_knobs(const Device& device, const PlanQuestion& question, con
 
 StepKnobs usual_knobs(const Device& device, const ModelConfig& config, const StepShape& shape) {
   if (numeric_form(device.name()).data_tiles == DataTiles::kFine) return {};
-  return default_knobs(config, shape.rows, device.limits().num_sms);
+  return default_knobs(config, shape.rows, device.limits());
 }
 
 }  // namespace tileweave

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tileweave/kernels/attention/attention_shared.h"
+#include "tileweave/kernels/gemm/skinny_gemm.h"
 #include "tileweave/models/json/json_file.h"
 
 namespace tileweave {
@@ -99,6 +101,36 @@ bool same(const std::optional<EdgePolicy>& a, const std::optional<EdgePolicy>& b
   return a->kind == b->kind && a->start == b->start && a->if_ungrounded == b->if_ungrounded;
 }
 
+/// Attention of one row is a few blocks with a long way to their wait. They begin while qkv's
+/// weights stream if they fit an SM beside a block of qkv; late, when one of those ends, if not. So
+/// qkv's ring gives up one of its last stages, and attention a buffer, if that is enough (measured:
+/// docs/results). Not where the ring is shorter than what it brings: such a one needs its depth.
+void leave_room_for_attention(StepKnobs& knobs, const ModelConfig& config,
+                              const DeviceLimits& limits) {
+  const std::int64_t heads_per_kv = config.num_heads / config.num_kv_heads;
+  if (best_products(limits) != SkinnyKernel::kBulk || limits.shared_bytes_per_sm == 0 ||
+      !is_attention_head_dim(config.head_dim) || heads_per_kv > kAttentionMaxHeads) {
+    return;
+  }
+  const std::int64_t n = (config.num_heads + 2 * config.num_kv_heads) * config.head_dim;
+  const std::int64_t k = config.hidden_size;
+  const std::int64_t norm_bytes = k * static_cast<std::int64_t>(sizeof(float));
+  SkinnyGemmOptions cut = skinny_gemm_cut(1, n, k, limits.num_sms,
+                                          {.shared_limit = limits.shared_bytes_per_block}, 1, true);
+  if (cut.window > 1) return;  // not everything is fetched ahead
+  const bool gives_up_a_stage = cut.stages > 2;
+  if (gives_up_a_stage) --cut.stages;
+  const std::int64_t room = limits.shared_bytes_per_sm - 2 * limits.shared_reserved -
+                            skinny_gemm_shared(1, n, k, cut, norm_bytes);
+  const AttentionShared attention{static_cast<int>(config.head_dim)};
+  for (const int buffers : {2, 1}) {
+    if (attention.bytes(buffers, static_cast<int>(heads_per_kv)) > room) continue;
+    knobs.at(StepOp::kAttention).buffers = buffers;
+    if (gives_up_a_stage) knobs.at(StepOp::kQkv).stages = cut.stages;
+    return;
+  }
+}
+
 }  // namespace
 
 const char* name_of(StepOp op) {
@@ -129,11 +161,12 @@ bool has_wide_products(const DeviceLimits& limits, SkinnyKernel products) {
          (limits.compute_capability == 0 || limits.compute_capability / 10 == 9);
 }
 
-StepKnobs default_knobs(const ModelConfig& /*config*/, std::int64_t /*rows*/,
-                        std::int32_t /*num_sms*/) {
+StepKnobs default_knobs(const ModelConfig& config, std::int64_t rows, const DeviceLimits& limits) {
   // Full reductions stand on both sides of every edge of a decode step: there a programmatic edge
   // is the cheapest one.
-  return with_edges({.num_streams = 1}, {.kind = EdgeKind::kProgrammatic});
+  StepKnobs knobs = with_edges({.num_streams = 1}, {.kind = EdgeKind::kProgrammatic});
+  if (rows == 1) leave_room_for_attention(knobs, config, limits);
+  return knobs;
 }
 
 std::string to_json(const StepKnobs& knobs) {

@@ -72,8 +72,8 @@ SkinnyKernel best_products(const DeviceLimits& limits);
 /// with `bulk`).
 bool has_wide_products(const DeviceLimits& limits, SkinnyKernel products);
 
-/// What a GPU of `num_sms` SMs runs a step of `rows` rows with.
-StepKnobs default_knobs(const ModelConfig& config, std::int64_t rows, std::int32_t num_sms);
+/// What a GPU runs a step of `rows` rows with.
+StepKnobs default_knobs(const ModelConfig& config, std::int64_t rows, const DeviceLimits& limits);
 
 std::string to_json(const StepKnobs& knobs);
 /// `name` stands for the file in errors. What the text does not name is left at its default; throws

@@ -73,7 +73,7 @@ NormedRows normed(StepBuilder& b, const char* name, const Weight& weight, Residu
     return {.x = y};
   }
   const TensorId sum = b.value(std::string(name) + " sum", shape[0], shape[1]);
-  b.tile(sum, StepOp::kNorm, shape[1]);  // + alloc
+  if (!stream.ends) b.tile(sum, StepOp::kNorm, shape[1]);  // + alloc
   b.plan().add(rms_norm_residual(b.tensors(),
                                  {.name = b.name(name),
                                   .eps = b.eps(),
@@ -107,8 +107,6 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
              .norm = x.norm});
 
   const KvTensors kv = b.kv();
-  b.tile(kv.k_step, StepOp::kRope, head_dim);  // + alloc
-  b.tile(kv.v_step, StepOp::kRope, head_dim);  // + alloc
   const TensorId a = b.value("attention", q_columns, b.operand());
   b.tile(a, StepOp::kAttention, q_columns);  // + alloc
 
@@ -159,6 +157,8 @@ void attention_block(StepBuilder& b, const LayerWeights& w, ResidualStream& stre
   }
 
   const TensorId q = b.value("q", q_columns, b.operand());
+  b.tile(kv.k_step, StepOp::kRope, head_dim);                 // + alloc
+  b.tile(kv.v_step, StepOp::kRope, head_dim);                 // + alloc
   b.tile(q, StepOp::kRope, q_columns / config.num_kv_heads);  // + alloc
   b.plan().add(rope_kv(b.tensors(),
                        {.name = b.name("rope"),
@@ -238,7 +238,8 @@ StepOutputs head(StepBuilder& b, ResidualStream& stream) {
   const std::int64_t vocab = b.config().vocab_size;
   if (shape.head == Head::kNone) return {};
   stream = {.sum = output_rows(b, "output rows", stream.sum),
-            .delta = output_rows(b, "output rows to add", stream.delta)};
+            .delta = output_rows(b, "output rows to add", stream.delta),
+            .ends = true};
   const NormedRows x = normed(b, "final norm", b.weights().final_norm, stream);
   LinearSpec lm_head{.name = "lm head",
                      .op = StepOp::kHead,

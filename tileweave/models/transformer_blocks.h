@@ -13,6 +13,8 @@ namespace tileweave {
 struct ResidualStream {
   TensorId sum = kNoTensor;
   TensorId delta = kNoTensor;  // kNoTensor: nothing
+  /// No layer comes after the next norm. Tiles of its sum would be signalled to somebody outside.
+  bool ends = false;
 };
 
 /// Rows for a product: normed, or with the weight of the norm that the product is to put in front.

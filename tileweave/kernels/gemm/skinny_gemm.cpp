@@ -213,6 +213,13 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
   return cut;
 }
 
+std::int64_t skinny_gemm_shared(std::int64_t m, std::int64_t n, std::int64_t k,
+                                const SkinnyGemmOptions& cut, std::int64_t norm_bytes) {
+  const bool portable = cut.kernel == SkinnyKernel::kPortable;
+  return shared_of(schedule_of(m, n, k, cut), cut.stages, portable, norm_bytes).bytes +
+         cut.shared_padding;
+}
+
 std::int64_t skinny_gemm_least_shared(std::int64_t m, std::int64_t k, SkinnyKernel kernel,
                                       std::int64_t norm_bytes) {
   const SkinnyGemmSchedule s =

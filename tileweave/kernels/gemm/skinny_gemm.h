@@ -84,6 +84,10 @@ SkinnyGemmOptions skinny_gemm_cut(std::int64_t m, std::int64_t n, std::int64_t k
                                   std::int32_t num_sms, const SkinnyGemmOptions& base,
                                   const SkinnyGemmKnobs& knobs, bool with_norm);
 
+/// Bytes of shared memory of a block of a cut; `norm_bytes`: as below. Pure.
+std::int64_t skinny_gemm_shared(std::int64_t m, std::int64_t n, std::int64_t k,
+                                const SkinnyGemmOptions& cut, std::int64_t norm_bytes);
+
 /// Bytes of shared memory of a block in the smallest cut of `m` rows of `k` columns; `norm_bytes`:
 /// of the norm's weights, 0 without one. Pure.
 std::int64_t skinny_gemm_least_shared(std::int64_t m, std::int64_t k, SkinnyKernel kernel,
