@@ -178,7 +178,7 @@ class TileMix {
     if (args_.max_delay_ns == 0) return;
     const std::uint64_t begin = sync_.atomics().now_ns();
     // The count of begun blocks differs from run to run.
-    const std::uint32_t run = *sync_.context().header.begun / 64;
+    const std::uint32_t run = sync_.atomics().load_relaxed(sync_.context().header.begun) / 64;
     const std::uint32_t length =
         mix32(mix32(args_.delay_seed, static_cast<std::uint32_t>(work)), run) % args_.max_delay_ns;
     while (sync_.atomics().now_ns() - begin < length) {
