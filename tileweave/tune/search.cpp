@@ -59,6 +59,7 @@ class Search {
 
   std::vector<double> samples(const TuneSample& sample) const {
     std::vector<double> all;
+    all.reserve(static_cast<std::size_t>(options_.repeats));
     for (std::int32_t i = 0; i < options_.repeats; ++i) all.push_back(sample());
     return all;
   }

@@ -88,7 +88,7 @@ std::optional<std::string> TuneCache::find(const TuneKey& key) {
 
 std::string TuneCache::store(const TuneKey& key, const std::string& json) {
   if (folder_.empty()) return {};
-  const std::string path = path_of(key);
+  std::string path = path_of(key);
   const Json value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) throw Error("store " + path, "a value in JSON", json);
   write_cache_file(path, text_of({{"format", kFormat},

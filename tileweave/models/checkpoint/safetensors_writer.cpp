@@ -106,6 +106,7 @@ void write_safetensors(const std::string& path, std::span<const TensorToWrite> t
     }
   }
   std::vector<HeaderEntry> entries;
+  entries.reserve(order.size());
   for (const TensorToWrite* tensor : order) entries.push_back({tensor, tensor->bytes.size()});
   AtomicFile file(path);
   file.write(header_of(entries, metadata));
