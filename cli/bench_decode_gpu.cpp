@@ -34,7 +34,6 @@ constexpr const char* kWithoutAttention = "no attn";
 
 struct ArmSpec {
   std::string name;
-  Mode mode;
   StepKnobs knobs;
 };
 
@@ -65,24 +64,26 @@ struct Case {
 
 std::vector<ArmSpec> arms_of(const BenchDecodeOptions& options, const StepKnobs& knobs,
                              std::int32_t streams) {
-  const StepKnobs serial = options.serial_knobs.empty() ? knobs : read_knobs(options.serial_knobs);
+  // Edges are full rather than the mode serial: that one keeps every semaphore, to check the waits.
+  StepKnobs serial =
+      with_edges(options.serial_knobs.empty() ? knobs : read_knobs(options.serial_knobs),
+                 {.kind = EdgeKind::kFull});
+  serial.num_streams = 1;
   StepKnobs pdl = with_edges(knobs, {.kind = EdgeKind::kProgrammatic});
   pdl.num_streams = 1;
-  std::vector<ArmSpec> arms = {{"serial", Mode::kSerial, serial},
-                               {"pdl", Mode::kOverlap, pdl},
-                               {"overlap", Mode::kOverlap, knobs}};
+  std::vector<ArmSpec> arms = {{"serial", serial}, {"pdl", pdl}, {"overlap", knobs}};
   for (std::size_t i = 1; i < options.knobs.size(); ++i) {
-    arms.push_back({std::filesystem::path(options.knobs[i]).stem().string(), Mode::kOverlap,
-                    read_knobs(options.knobs[i])});
+    arms.push_back(
+        {std::filesystem::path(options.knobs[i]).stem().string(), read_knobs(options.knobs[i])});
   }
   if (options.tile_arm == ExtraArm::kYes) {
     StepKnobs tile =
         with_edges(knobs, {.kind = EdgeKind::kTile, .start = StartRule::kLaunchCompletion});
     tile.num_streams = std::max(2, streams > 0 ? streams : kUsualStreams);
-    arms.push_back({"tile", Mode::kOverlap, tile});
+    arms.push_back({"tile", tile});
   }
   if (options.without_attention == ExtraArm::kYes) {
-    arms.push_back({kWithoutAttention, Mode::kOverlap, knobs});
+    arms.push_back({kWithoutAttention, knobs});
   }
   return arms;
 }
@@ -173,8 +174,7 @@ class Bench {
   std::unique_ptr<DecodeLoop> make_loop(const Case& which, const ArmSpec& spec, Tracing tracing) {
     // The launch order is trusted for the measurement alone: a deadline would end a run in which
     // it did not hold.
-    RunOptions run{.mode = spec.mode,
-                   .submit = options_.choice.submit,
+    RunOptions run{.submit = options_.choice.submit,
                    .tracing = tracing,
                    .launch_order = LaunchOrder::kTrusted};
     DecodeLoopOptions loop{.run = run,
@@ -299,7 +299,7 @@ class Bench {
   Json operators(const Case& which, const std::vector<KvCache::SequenceId>& sequences,
                  const StepKnobs& knobs, const std::vector<std::int32_t>& first,
                  std::string& table) {
-    const auto loop = make_loop(which, {"overlap", Mode::kOverlap, knobs}, Tracing::kOn);
+    const auto loop = make_loop(which, {"overlap", knobs}, Tracing::kOn);
     const auto run = [&](std::int64_t steps) {
       loop->start(sequences, first, steps);
       loop->enqueue(steps);

@@ -14,10 +14,10 @@ namespace {
 constexpr const char* kBenchDecodeHelp = R"(
 On the CPU, steps of `serial` and `overlap` alternate with a read of 1 GiB by as many threads, which
 is the ceiling: a step reads all weights once. On a GPU, a table over all that the lists name, with
-the arms `serial`, `pdl` (every edge programmatic), `overlap` (what the plan says) and, with --tile,
-`tile`, beside the streaming rate of a kernel that only reads. Presets have random weights. --grow
-128+64 measures 64 steps from a context of 128 tokens on; --without-attention says what attention
-adds to a step.
+the arms `serial` (every edge full), `pdl` (every edge programmatic), `overlap` (what the plan says)
+and, with --tile, `tile`, beside the streaming rate of a kernel that only reads. Presets have random
+weights. --grow 128+64 measures 64 steps from a context of 128 tokens on; --without-attention says
+what attention adds to a step.
 
 Examples:
   tileweave bench decode --model DIR
