@@ -44,10 +44,10 @@ struct AttentionSegments {
   }
   /// Number of the segment that holds `pass`.
   TW_HOST_DEVICE static constexpr int index(int pass) {
-    constexpr int twos = kTwos / kAttentionAlone;
+    constexpr int kOfTwos = kTwos / kAttentionAlone;
     if (pass < kTwos) return pass / kAttentionAlone;
-    if (pass < kEights) return twos + (pass - kTwos) / 8;
-    return twos + (kEights - kTwos) / 8 + (pass - kEights) / 32;
+    if (pass < kEights) return kOfTwos + (pass - kTwos) / 8;
+    return kOfTwos + (kEights - kTwos) / 8 + (pass - kEights) / 32;
   }
   /// Segments of a row of `passes` passes.
   TW_HOST_DEVICE static constexpr int count(int passes) {
