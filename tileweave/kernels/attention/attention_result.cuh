@@ -35,13 +35,13 @@ class AttentionPartials {
     }
   }
 
-  /// Segment 0, then segments [first, end) in ascending order; of an empty range (a rehearsal)
-  /// nothing is read.
+  /// Segment 0, then segments [first, end) in ascending order. `end` 0, a rehearsal: nothing is
+  /// read.
   __device__ State merged(const Row& row, int first, int end) const {
     constexpr int kAtOnce = 4;  // loads under way
     if (row.head() >= heads_) return {};
     State state;
-    if (first < end) load(row, 0, state);
+    if (end > 0) load(row, 0, state);
     for (int segment = first; segment < end; segment += kAtOnce) {
       State part[kAtOnce];
 #pragma unroll

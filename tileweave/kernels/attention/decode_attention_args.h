@@ -12,8 +12,8 @@
 
 namespace tileweave {
 
-/// Of the f32 form; that of bf16 needs what AttentionShared says, too. With so many registers a
-/// block has room beside one of the products before it.
+/// Of the f32 form; that of bf16 needs what AttentionShared says, too. Two blocks have the
+/// registers of an SM.
 inline constexpr KernelResources kDecodeAttentionResources{.threads = kAttentionThreads,
                                                            .registers_per_thread = 128};
 

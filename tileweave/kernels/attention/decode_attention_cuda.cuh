@@ -188,10 +188,12 @@ class DecodeAttentionBlock {
       bool last = alone;
       if (alone) {
         store(rehearsal ? 0 : heads(), passes, state);
+        if (begin < end) write_own(rehearsal);
       } else {
+        // Whoever signals the result has learnt of every arrival: the pool comes before this one.
+        if (split_ == 0) write_own(rehearsal);
         last = merge_splits(arrivals, result, passes, rehearsal);
       }
-      if (split_ == 0 && begin < end) write_own(rehearsal);
       if (!rehearsal && ends_behind_result) ptx::end_thread();
       if (rehearsal) continue;
       signal(last);
@@ -323,7 +325,7 @@ class DecodeAttentionBlock {
     if (!arrivals.arrive(result, arriving)) return false;
     const int merged = AttentionSegments::index(splits.end(0, passes));
     store(rehearsal ? 0 : heads(), passes,
-          partials().merged(row_, merged, rehearsal ? merged : AttentionSegments::count(passes)));
+          partials().merged(row_, merged, rehearsal ? 0 : AttentionSegments::count(passes)));
     return true;
   }
 

@@ -40,7 +40,7 @@ __device__ __forceinline__ void wait_all_copies() {
 
 /// Ends this thread here, without a way to the end of the code.
 __device__ __forceinline__ void end_thread() {
-  asm volatile("exit;");
+  asm volatile("exit;" ::: "memory");
 }
 
 /// From here on the compiler knows nothing of the value: it is computed before, and kept.
