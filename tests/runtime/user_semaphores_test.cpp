@@ -55,6 +55,30 @@ TEST(UserSemaphores, GoOnFromWhatStandsThereAndNothingBetweenThemIsTouched) {
   }
 }
 
+TEST(UserSemaphores, RecoverZeroesThemAndNothingBetweenThem) {
+  for (const std::int32_t stride : {1, 3}) {
+    SCOPED_TRACE("stride " + std::to_string(stride));
+    const auto device = open_mix_device({.num_sms = 2});
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(stride) + 1, 77);
+    const MixPlan mix = chain_with(words.data(), stride);
+    Program program(*device, mix.plan);
+    upload(program, mix);
+    program.run();
+    program.recover();
+    for (const SemaphoreView& view : program.semaphores(1)) {
+      EXPECT_EQ(view.count, 0U);
+      EXPECT_EQ(view.base, 0U);
+    }
+    EXPECT_EQ(words.front(), 0U);
+    EXPECT_EQ(words.back(), 0U);
+    for (std::size_t i = 1; i + 1 < words.size(); ++i) EXPECT_EQ(words[i], 77U);
+    program.run();  // and they count again
+    program.synchronize();
+    EXPECT_EQ(words.front(), 2U);
+    EXPECT_EQ(words.back(), 2U);
+  }
+}
+
 TEST(UserSemaphores, AreRefusedForATensorWithoutDataTiles) {
   Plan plan;
   std::uint32_t word = 0;

@@ -64,20 +64,24 @@ CountedWords SyncMemory::counted(std::int64_t count, std::int64_t bases, std::in
 }
 
 CountedWords SyncMemory::adopt(std::uint32_t* words, std::int64_t count, std::int32_t word_stride) {
-  std::vector<std::uint32_t> counts(static_cast<std::size_t>((count - 1) * word_stride + 1));
-  const std::size_t bytes = counts.size() * sizeof(std::uint32_t);
-  device_.download(counts.data(), words, bytes);
+  CountedWords counted{
+      .words = words, .count = count, .bases = count, .word_stride = word_stride, .base_stride = 1};
+  std::vector<std::uint32_t> counts(counted.num_words());
+  device_.download(counts.data(), words, counts.size() * sizeof(std::uint32_t));
   std::vector<std::uint32_t> bases;
+  bases.reserve(static_cast<std::size_t>(count));
   for (std::size_t at = 0; at < counts.size(); at += static_cast<std::size_t>(word_stride)) {
     bases.push_back(counts[at]);
   }
-  zeroed_by_reset_.push_back({words, bytes});
-  return {.words = words,
-          .base = filled(bases),
-          .count = count,
-          .bases = count,
-          .word_stride = word_stride,
-          .base_stride = 1};
+  counted.base = filled(bases);
+  if (word_stride == 1) {
+    zeroed_by_reset_.push_back({words, counts.size() * sizeof(std::uint32_t)});
+  } else {  // word by word: what lies between them is the user's
+    for (std::int64_t t = 0; t < count; ++t) {
+      zeroed_by_reset_.push_back({words + t * word_stride, sizeof(std::uint32_t)});
+    }
+  }
+  return counted;
 }
 
 std::uint32_t* SyncMemory::words(std::int64_t count) {

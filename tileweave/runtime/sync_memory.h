@@ -26,6 +26,13 @@ struct CountedWords {
   std::int64_t bases = 0;
   std::int32_t word_stride = 1;
   std::int32_t base_stride = 0;  // words between bases; 0: there is one
+
+  /// Words from the first count to the last. What a user's memory holds behind them, and between
+  /// them, is not ours.
+  std::size_t num_words() const { return static_cast<std::size_t>((count - 1) * word_stride + 1); }
+  std::size_t num_base_words() const {
+    return static_cast<std::size_t>((bases - 1) * base_stride + 1);
+  }
 };
 
 class SyncMemory {

@@ -302,9 +302,8 @@ std::uint32_t SyncState::read_word(const std::uint32_t* word) const {
 
 std::vector<SemaphoreView> SyncState::view(const TensorSync& tensor) const {
   const CountedWords& c = tensor.counted;
-  // Nothing behind the last word: it may be the user's, or nobody's.
-  std::vector<std::uint32_t> words(static_cast<std::size_t>((c.count - 1) * c.word_stride + 1));
-  std::vector<std::uint32_t> bases(static_cast<std::size_t>((c.bases - 1) * c.base_stride + 1));
+  std::vector<std::uint32_t> words(c.num_words());
+  std::vector<std::uint32_t> bases(c.num_base_words());
   device_.download(words.data(), c.words, words.size() * sizeof(std::uint32_t));
   device_.download(bases.data(), c.base, bases.size() * sizeof(std::uint32_t));
   std::vector<SemaphoreView> views;
