@@ -27,15 +27,19 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// What the command itself wrote: AddressSanitizer says once per process, on standard error, that
-/// it knows swapcontext, on which the fibers of the emulated device stand, in part only.
+/// What the command itself wrote: AddressSanitizer says on standard error, once or, where threads
+/// meet, more often, that it knows swapcontext, on which the fibers of the emulated device stand,
+/// in part only.
 std::string without_word_of_sanitizer(std::string text) {
   if (!TW_ASAN) return text;
-  const std::size_t at = text.find("WARNING: ASan doesn't fully support makecontext/swapcontext");
-  if (at == std::string::npos) return text;
-  const std::size_t before = text.rfind('\n', at);
-  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  return text.erase(begin, text.find('\n', at) + 1 - begin);
+  const char* const warning = "WARNING: ASan doesn't fully support makecontext/swapcontext";
+  for (std::size_t at = text.find(warning); at != std::string::npos; at = text.find(warning)) {
+    const std::size_t before = text.rfind('\n', at);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    const std::size_t end = text.find('\n', at);
+    text.erase(begin, end == std::string::npos ? end : end + 1 - begin);
+  }
+  return text;
 }
 
 /// The mask of caught signals in /proc.

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 
-# AddressSanitizer says so once per process; no example wrote it.
+# AddressSanitizer says so, twice where two threads get there together; no example wrote it.
 SANITIZER_WORD = "WARNING: ASan doesn't fully support makecontext/swapcontext functions"
 
 
