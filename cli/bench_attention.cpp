@@ -19,8 +19,8 @@
 #include "cli/timed_arms.h"
 #include "tileweave/kernels/attention/decode_attention.h"
 #include "tileweave/kernels/attention/paged_attention.h"
-#include "tileweave/models/device_memory.h"
 #include "tileweave/models/random_fill.h"
+#include "tileweave/runtime/device_memory.h"
 #include "tileweave/runtime/program.h"
 
 namespace tileweave::cli {

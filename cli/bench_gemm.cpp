@@ -14,8 +14,8 @@
 #include "cli/progress_bar.h"
 #include "cli/timed_arms.h"
 #include "tileweave/kernels/gemm/skinny_gemm.h"
-#include "tileweave/models/device_memory.h"
 #include "tileweave/models/random_fill.h"
+#include "tileweave/runtime/device_memory.h"
 #include "tileweave/runtime/program.h"
 
 namespace tileweave::cli {

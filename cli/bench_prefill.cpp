@@ -87,6 +87,7 @@ int bench_prefill(const BenchPrefillOptions& options, std::ostream& out, std::os
                      {"machine", model.device->limits().name},
                      {"sms", model.device->limits().num_sms},
                      {"granularity", name_of(decoder.options().granularity)},
+                     {"wide_products", name_of(decoder.options().wide_products)},
                      {"rows_per_step", decoder.options().max_rows},
                      {"repeat", options.repeat},
                      {"prompts", rows}};
@@ -95,10 +96,11 @@ int bench_prefill(const BenchPrefillOptions& options, std::ostream& out, std::os
     out << to_text(json);
     return kSuccess;
   }
-  out << fmt::format("{} on {}, {} SMs, {} granularity, at most {} rows a step; medians of {}\n",
-                     model.description.directory, model.device->limits().name,
-                     model.device->limits().num_sms, name_of(decoder.options().granularity),
-                     decoder.options().max_rows, options.repeat);
+  out << fmt::format(
+      "{} on {}, {} SMs, {} granularity, wide products {}, at most {} rows a step; medians of {}\n",
+      model.description.directory, model.device->limits().name, model.device->limits().num_sms,
+      name_of(decoder.options().granularity), name_of(decoder.options().wide_products),
+      decoder.options().max_rows, options.repeat);
   out << table;
   return kSuccess;
 }

@@ -37,9 +37,12 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
       {.max_tokens = std::min<std::int64_t>(config.max_position_embeddings, rows)}, config);
   const NumericForm form = numeric_form(device->name());
   const Granularity granularity = granularity_of(options.choice, *device);
+  const WideProducts wide = options.choice.wide_products;
+  require(wide == WideProducts::kOwn || form.matrices == MatrixLayout::kPacked, "check a plan",
+          "a GPU for --wide-products vendor", "`" + device->name() + "`");
   const KvCache cache(*device, cache_shape(limits, config, form));
   const ModelWeights weights = described_weights(config, config.dtype.value_or(DType::kBF16),
-                                                 weight_form(form, granularity));
+                                                 weight_form(form, granularity, wide));
   ChosenKnobs chosen;
   const std::unique_ptr<TuneCache> tuned = open_tuned(options.choice, err);
   if (!options.choice.knobs.empty()) {
@@ -58,7 +61,8 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
                        .limits = device->limits(),
                        .num_streams = kUsualStreams,
                        .granularity = granularity,
-                       .form = form},
+                       .form = form,
+                       .wide_products = wide},
                       shape, chosen.knobs);
   dense_step(builder);
   const Verdict verdict = verify(builder.plan(), {.device = device->limits()});

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tileweave/models/numeric_form.h"
 #include "tileweave/models/step_shape.h"
 #include "tileweave/runtime/run_options.h"
 
@@ -23,6 +24,7 @@ struct ModelChoice {
   std::string knobs = {};  // file of StepKnobs; empty: what was tuned, or the device's defaults
   std::string cache = {};  // folder of what was tuned; empty: the user's
   TunedUse tuned = TunedUse::kYes;
+  WideProducts wide_products = WideProducts::kOwn;
 };
 
 constexpr const char* name_of(Mode mode) {

@@ -26,7 +26,9 @@ void require_room(Device& device, const ModelDescription& description,
   if (form.matrices == MatrixLayout::kRowMajor) return;  // the CPU's pages come as they are touched
   const ModelConfig& config = description.config;
   const std::size_t weights =
-      described_weights(config, DType::kBF16, weight_form(form, options.granularity)).bytes;
+      described_weights(config, DType::kBF16,
+                        weight_form(form, options.granularity, options.wide_products))
+          .bytes;
   const std::size_t cache = bytes_of(cache_shape(resolved(options, config, form), config, form));
   try {
     const DeviceMemory all(device, weights + cache);
@@ -100,6 +102,7 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   options.run.mode = choice.mode;
   options.run.submit = choice.submit;
   options.num_streams = choice.num_streams;
+  options.wide_products = choice.wide_products;
   if (!choice.knobs.empty()) options.knobs = read_knobs(choice.knobs);
   model.tuned = open_tuned(choice, err);
   options.tuned = model.tuned.get();
@@ -111,15 +114,18 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   }
   model.device = open_model_device(choice, config, err);
   options.granularity = granularity_of(choice, *model.device);
+  const NumericForm numbers = numeric_form(model.device->name());
+  require(options.wide_products == WideProducts::kOwn || numbers.matrices == MatrixLayout::kPacked,
+          "run the model", "a GPU for --wide-products vendor", "`" + model.device->name() + "`");
   require_room(*model.device, model.description, options);
   std::string note;
   {
     ProgressBar bar(err, "loading");
     const auto progress = [&](std::size_t done, std::size_t in_all) { bar.update(done, in_all); };
-    ModelWeights weights =
-        checkpoint
-            ? load_weights(*model.device, *checkpoint, config, progress, options.granularity)
-            : random_weights(*model.device, config, kPresetSeed, options.granularity, progress);
+    const WeightForm form = weight_form(numbers, options.granularity, options.wide_products);
+    ModelWeights weights = checkpoint
+                               ? load_weights(*model.device, *checkpoint, config, form, progress)
+                               : random_weights(*model.device, config, kPresetSeed, form, progress);
     note = weights.note;
     model.decoder = std::make_unique<Decoder>(*model.device, config, std::move(weights), options);
   }

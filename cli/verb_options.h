@@ -101,6 +101,11 @@ inline void add_choice(CLI::App* verb, ModelChoice& choice) {
   add_integer(verb, "--streams", choice.num_streams, 1, 8,
               "Internal streams of the plan; unless given, as the knobs say")
       ->default_str("");
+  add_words<WideProducts>(verb, "--wide-products", choice.wide_products,
+                          {{"own", WideProducts::kOwn}, {"vendor", WideProducts::kVendor}},
+                          "On a GPU, what multiplies the rows of a prompt: vendor is cuBLASLt, "
+                          "which needs a second copy "
+                          "of the weights");
   verb->add_option("--knobs", choice.knobs, "Knobs of the plan, as JSON")->type_name("FILE");
   verb->add_option("--cache", choice.cache, "Folder of what `tileweave tune` measured")
       ->type_name("FOLDER");

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "tileweave/models/device_memory.h"
 #include "tileweave/plan/node.h"
 #include "tileweave/runtime/cuda/cuda_device.cuh"
+#include "tileweave/runtime/device_memory.h"
 #include "tileweave/runtime/launch.h"
 #include "tileweave/runtime/sync_state.h"
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/baselines/cublaslt.cuh"
 #include "bench/baselines/library_step.cuh"
+#include "bench/baselines/tuned_product.cuh"
 #include "tileweave/core/atomic_file.h"
 #include "tileweave/core/error.h"
 #include "tileweave/models/decoder.h"
@@ -94,7 +94,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-std::string hardware_line(const Device& device, const bench::CublasLt& library) {
+std::string hardware_line(const Device& device, const CublasLt& library) {
   int driver = 0;
   int runtime = 0;
   check_cuda(cudaDriverGetVersion(&driver), "ask for the driver's version");
@@ -172,7 +172,7 @@ double median(std::vector<double> values) {
 }
 
 /// Measures one model at one batch; returns its JSON object.
-std::string measure(Device& device, const bench::CublasLt& library, const Options& options,
+std::string measure(Device& device, const CublasLt& library, const Options& options,
                     const std::string& model, const ModelWeights& weights,
                     const ModelConfig& config, std::int64_t batch,
                     const std::vector<float>& expected, double rate) {
@@ -241,7 +241,7 @@ std::string measure(Device& device, const bench::CublasLt& library, const Option
 int run(int argc, char** argv) {
   const Options options = parse(argc, argv);
   const std::unique_ptr<Device> device = open_cuda_device();
-  const bench::CublasLt library;
+  const CublasLt library;
   const std::string hardware = hardware_line(*device, library);
   const double rate = measure_read_rate().best();
   std::printf("cuBLASLt and small kernels in one CUDA graph: %s\n", hardware.c_str());

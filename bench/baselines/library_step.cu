@@ -121,15 +121,15 @@ TensorId LibraryStep::weight(const std::string& name, const Weight& weight) {
   return constant(name, weight.shape, weight.dtype, weight.address);
 }
 
-ProductShape LibraryStep::shape_of(const LinearUse& use) const {
+ProductForm LibraryStep::shape_of(const LinearUse& use) const {
   return {.m = options_.batch, .n = use.weight->shape[0], .k = use.weight->shape[1]};
 }
 
 void LibraryStep::tune(const std::vector<LinearUse>& uses) {
-  const ProductShape shape = shape_of(uses.front());
-  std::unique_ptr<CublasLtProduct>& product = products_[shape];
+  const ProductForm shape = shape_of(uses.front());
+  std::unique_ptr<TunedProduct>& product = products_[shape];
   if (product != nullptr) return;
-  product = std::make_unique<CublasLtProduct>(library_, shape, device_);
+  product = std::make_unique<TunedProduct>(library_, shape, device_);
   TuneOperands operands;
   operands.x = address(uses.front().x);
   operands.y = address(uses.front().y);
@@ -144,7 +144,7 @@ void LibraryStep::tune(const std::vector<LinearUse>& uses) {
 }
 
 void LibraryStep::linear(const std::string& name, const LinearUse& use) {
-  const CublasLtProduct* product = products_.at(shape_of(use)).get();
+  const TunedProduct* product = products_.at(shape_of(use)).get();
   recorder_.add(name, [product, w = use.weight->address, x = address(use.x), y = address(use.y)](
                           cudaStream_t stream) { product->enqueue(stream, w, x, y); });
 }

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/baselines/cublaslt.cuh"
 #include "bench/baselines/graph_recorder.cuh"
+#include "bench/baselines/tuned_product.cuh"
 #include "tileweave/models/kv_cache.h"
 #include "tileweave/models/model_weights.h"
 #include "tileweave/plan/plan.h"
@@ -48,9 +48,7 @@ class LibraryStep {
 
   std::vector<float> logits();  // (batch, V) of the last step; waits
   std::size_t num_graph_nodes() const { return recorder_.num_graph_nodes(); }
-  const std::map<ProductShape, std::unique_ptr<CublasLtProduct>>& products() const {
-    return products_;
-  }
+  const std::map<ProductForm, std::unique_ptr<TunedProduct>>& products() const { return products_; }
   std::size_t kv_bytes(std::int64_t tokens) const;  // of all sequences
 
  private:
@@ -63,7 +61,7 @@ class LibraryStep {
   TensorId value(const std::string& name, const Shape& shape, DType dtype);
   TensorId weight(const std::string& name, const Weight& weight);
   void* address(TensorId id) const { return plan_.tensors()[id].spec.address; }
-  ProductShape shape_of(const LinearUse& use) const;
+  ProductForm shape_of(const LinearUse& use) const;
   /// Tunes the product of this shape once, over the same weight of all layers.
   void tune(const std::vector<LinearUse>& uses);
   void linear(const std::string& name, const LinearUse& use);
@@ -81,7 +79,7 @@ class LibraryStep {
   std::int64_t max_pages_ = 0;
   Plan plan_;  // of its tensors alone
   std::vector<DeviceMemory> memory_;
-  std::map<ProductShape, std::unique_ptr<CublasLtProduct>> products_;
+  std::map<ProductForm, std::unique_ptr<TunedProduct>> products_;
   GraphRecorder recorder_;
   cudaStream_t stream_ = nullptr;
 

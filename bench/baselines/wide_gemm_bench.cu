@@ -16,16 +16,16 @@
 #include <string>
 #include <vector>
 
-#include "bench/baselines/cublaslt.cuh"
 #include "bench/baselines/graph_recorder.cuh"
+#include "bench/baselines/tuned_product.cuh"
 #include "bench/random_fill.cuh"
 #include "tileweave/core/atomic_file.h"
 #include "tileweave/core/error.h"
 #include "tileweave/kernels/gemm/skinny_gemm.h"
 #include "tileweave/kernels/gemm/wide_gemm.h"
-#include "tileweave/models/device_memory.h"
 #include "tileweave/runtime/cuda/cuda_status.cuh"
 #include "tileweave/runtime/cuda/run_timer.h"
+#include "tileweave/runtime/device_memory.h"
 #include "tileweave/runtime/program.h"
 
 namespace {
@@ -147,7 +147,7 @@ class GraphTimer {
 };
 
 /// ||a - b|| / ||b|| of the results of one product by both.
-double difference(Device& device, const Operands& at, const bench::CublasLtProduct& product,
+double difference(Device& device, const Operands& at, const bench::TunedProduct& product,
                   cudaStream_t stream) {
   Plan plan;
   const TensorId x = plan.tensor({.name = "x",
@@ -180,11 +180,11 @@ double difference(Device& device, const Operands& at, const bench::CublasLtProdu
   return std::sqrt(errors / squares);
 }
 
-void run_case(Device& device, const bench::CublasLt& library, const Case& c, std::int64_t m,
-              int repeat, std::string& json) {
+void run_case(Device& device, const CublasLt& library, const Case& c, std::int64_t m, int repeat,
+              std::string& json) {
   const Operands at(device, c, m);
   const GraphTimer timer;
-  bench::CublasLtProduct product(library, {.m = m, .n = c.n, .k = c.k}, device);
+  bench::TunedProduct product(library, {.m = m, .n = c.n, .k = c.k}, device);
   bench::TuneOperands tuned{.weights = {}, .x = at.x.at(), .y = at.y.at()};
   for (int i = 0; i < at.length; ++i) tuned.weights.push_back(at.row_major_at(i));
   product.tune(timer.stream(), tuned);
@@ -262,7 +262,7 @@ int run(int argc, char** argv) {
   add_wide_gemm(*device);
   add_skinny_gemm(*device);
   if (!has_wide_gemm(*device)) throw Error("run wide_gemm", "a GPU of sm_90", "another");
-  const bench::CublasLt library;
+  const CublasLt library;
   std::printf("%s, cuBLASLt %s\n", device->limits().name.c_str(), library.version().c_str());
   std::string json;
   for (const std::int64_t m : rows) {

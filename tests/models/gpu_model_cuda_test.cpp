@@ -69,8 +69,9 @@ Model open_model(const std::string& device, const ModelConfig& config, Granulari
   options.max_tokens = kTokens;
   options.cache_tokens = 17 * (kTokens + 16);
   Model model{.device = open_device(device), .decoder = nullptr};
+  const WeightForm form = weight_form(numeric_form(device), granularity, options.wide_products);
   model.decoder = std::make_unique<Decoder>(
-      *model.device, config, random_weights(*model.device, config, 5, granularity), options);
+      *model.device, config, random_weights(*model.device, config, 5, form), options);
   return model;
 }
 
@@ -120,6 +121,35 @@ TEST(GpuModel, APromptHasTheSameLogitsHoweverItIsCut) {
         const bool same_kernels_norm = granularity == Granularity::kOps || chunk <= 64;
         EXPECT_TRUE(logits == few || !same_kernels_norm) << differences(logits, few);
       }
+    }
+  }
+}
+
+TEST(GpuModel, WideProductsOfTheVendorGiveTheLogitsOfTheCpu) {
+  const std::vector<std::int32_t> ids = random_ids(300, 9);
+  for (const TestShape& shape : shapes()) {
+    const auto vocabulary = static_cast<std::size_t>(shape.config.vocab_size);
+    const Model cpu = open_model("cpu", shape.config, Granularity::kOps);
+    const std::vector<float> expected = logits_of(*cpu.decoder, ids, 75);
+    for (const Granularity granularity : kGranularities) {
+      Model gpu;
+      try {
+        gpu =
+            open_model("cuda", shape.config, granularity, {.wide_products = WideProducts::kVendor});
+        logits_of(*gpu.decoder, std::span(ids).first(70), 70);
+      } catch (const Error& error) {
+        const std::string said = error.what();
+        if (said.find("load cuBLASLt") == std::string::npos) throw;
+        GTEST_SKIP() << "skipped: wide products of the vendor (" << said << ")";
+      }
+      for (const std::size_t chunk : {300, 100, 7}) {
+        SCOPED_TRACE(testing::Message() << shape.name << ", " << name_of(granularity) << ", "
+                                        << chunk << " tokens a step");
+        EXPECT_LE(largest_row_error(logits_of(*gpu.decoder, ids, chunk), expected, vocabulary),
+                  kTolerance);
+      }
+      const std::vector<float> once = logits_of(*gpu.decoder, ids, 300);
+      EXPECT_TRUE(logits_of(*gpu.decoder, ids, 300) == once) << shape.name;
     }
   }
 }

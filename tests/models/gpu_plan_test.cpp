@@ -15,11 +15,11 @@ namespace {
 
 struct Described {
   Described(const std::string& name, std::int64_t layers, Granularity how,
-            DeviceLimits gpu = h200_limits())
-      : granularity(how), limits(std::move(gpu)) {
+            DeviceLimits gpu = h200_limits(), WideProducts wide_products = WideProducts::kOwn)
+      : granularity(how), limits(std::move(gpu)), wide(wide_products) {
     config = *preset_config(name);
     config.num_layers = layers;
-    weights = described_weights(config, DType::kBF16, weight_form(form, granularity));
+    weights = described_weights(config, DType::kBF16, weight_form(form, granularity, wide));
     cache = std::make_unique<KvCache>(
         *device, cache_shape(resolved({.max_tokens = 256, .cache_tokens = 4096}, config, form),
                              config, form));
@@ -34,7 +34,8 @@ struct Described {
                          .limits = limits,
                          .num_streams = 3,
                          .granularity = granularity,
-                         .form = form},
+                         .form = form,
+                         .wide_products = wide},
                         shape, knobs);
     dense_step(builder);
     return builder.plan();
@@ -42,6 +43,7 @@ struct Described {
 
   Granularity granularity;
   DeviceLimits limits;
+  WideProducts wide;
   NumericForm form = numeric_form("cuda");
   std::unique_ptr<Device> device = open_cpu_device();
   ModelConfig config;
@@ -155,6 +157,62 @@ TEST(GpuPlan, MultipliesManyRowsWithWideGemmAndTheHeadsFewWithSkinnyGemm) {
     EXPECT_EQ(count_of(many, "skinny_gemm"), 1);
     EXPECT_EQ(count_of(many, "rms_norm"), 3 * 2 + 1);
     EXPECT_EQ(count_of(plan_of(512, 512), "wide_gemm"), 3 * 4 + 1);
+  }
+}
+
+TEST(GpuPlan, WithWideProductsOfTheVendorIsVerifiedForEveryEdgeKind) {
+  for (const char* name : {"llama-3.2-1b", "qwen3-8b"}) {
+    for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
+      const Described model(name, 2, granularity, h200_limits(), WideProducts::kVendor);
+      for (const StepShape& shape :
+           {StepShape{.rows = 128, .sequences = 1, .outputs = 1, .head = Head::kNone},
+            StepShape{.rows = 384, .sequences = 4, .outputs = 4},
+            StepShape{.rows = 256, .sequences = 1, .outputs = 256, .head = Head::kLogits}}) {
+        for (const Edges& edges : kEdges) {
+          SCOPED_TRACE(testing::Message() << name << ", " << name_of(granularity) << ", "
+                                          << shape.rows << " rows, " << edges.name);
+          const Plan plan = model.plan(shape, with_edges({.num_streams = 3}, edges.edge));
+          const Verdict verdict =
+              verify(plan, {.device = h200_limits(), .launch_order = LaunchOrder::kTrusted});
+          ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
+        }
+      }
+    }
+  }
+}
+
+TEST(GpuPlan, WithWideProductsOfTheVendorUsesThemForManyRowsAlone) {
+  DeviceLimits ampere = h200_limits();
+  ampere.compute_capability = 80;  // which has no wide_gemm
+  for (const DeviceLimits& limits : {h200_limits(), ampere}) {
+    for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
+      SCOPED_TRACE(name_of(granularity));
+      const Described model("qwen3-0.6b", 3, granularity, limits, WideProducts::kVendor);
+      const auto plan_of = [&](std::int64_t rows, std::int64_t outputs) {
+        return model.plan({.rows = rows, .sequences = 1, .outputs = outputs},
+                          default_knobs(model.config, rows, limits));
+      };
+      EXPECT_EQ(count_of(plan_of(kSkinnyMostRows, 1), "vendor_gemm"), 0);
+      const Plan many = plan_of(512, 1);
+      EXPECT_EQ(count_of(many, "wide_gemm"), 0);
+      EXPECT_EQ(count_of(many, "vendor_gemm"), 3 * 4);
+      EXPECT_EQ(count_of(many, "silu_mul"), 3);
+      EXPECT_EQ(count_of(many, "skinny_gemm"), 1);
+      EXPECT_EQ(count_of(plan_of(512, 512), "vendor_gemm"), 3 * 4 + 1);
+    }
+  }
+}
+
+TEST(GpuPlan, WithWideProductsOfTheVendorWantsWeightsThatWereLoadedForThem) {
+  Described model("qwen3-0.6b", 1, Granularity::kStages);
+  model.wide = WideProducts::kVendor;
+  try {
+    model.plan({.rows = 128, .sequences = 1, .outputs = 1}, {});
+    ADD_FAILURE() << "was built";
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("loaded for wide products of the vendor"), std::string::npos) << said;
+    EXPECT_NE(said.find("`layer 0 qkv`"), std::string::npos) << said;
   }
 }
 

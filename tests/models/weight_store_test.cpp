@@ -41,6 +41,64 @@ TEST(WeightStore, PacksAMatrixLargerThanItsStagingBufferAsAWhole) {
   }
 }
 
+TEST(WeightStore, KeepsRowMajorCopiesForWideProductsOfTheVendor) {
+  const auto device = open_cpu_device();
+  const std::int64_t n = 2 * 37, k = 50;
+  std::vector<BFloat16> w(static_cast<std::size_t>(n * k));
+  fill_random_on(*device, w.data(), {.seed = 3, .count = n * k});
+  const std::size_t size = w.size() * sizeof(BFloat16);
+  const PlaceRows place = [&](std::int64_t first, std::int64_t count, std::byte* to) {
+    std::memcpy(to, w.data() + first * k, static_cast<std::size_t>(count * k) * 2);
+  };
+  for (const StripOrder order : {StripOrder::kRows, StripOrder::kPaired}) {
+    WeightStore without(*device, {.matrices = MatrixLayout::kPacked});
+    WeightStore store(*device,
+                      {.matrices = MatrixLayout::kPacked, .wide_products = WideProducts::kVendor});
+    const Weight plain = without.packed({n, k}, order, place);
+    const Weight weight = store.packed({n, k}, order, place);
+    EXPECT_EQ(plain.row_major, nullptr);
+    ASSERT_NE(weight.row_major, nullptr);
+    EXPECT_EQ(std::memcmp(weight.row_major, w.data(), size), 0);
+    EXPECT_EQ(bytes_at(*device, weight), bytes_at(*device, plain));
+    EXPECT_EQ(store.copy_bytes(), size);
+    EXPECT_EQ(store.bytes(), without.bytes() + size);
+    // A copy that exists already is taken as it is.
+    const Weight shared = store.packed({n, k}, order, place, weight.row_major);
+    EXPECT_EQ(shared.row_major, weight.row_major);
+    EXPECT_EQ(bytes_at(*device, shared), bytes_at(*device, plain));
+    EXPECT_EQ(store.copy_bytes(), size);
+  }
+}
+
+TEST(Presets, WithCopiesReadNoMoreInAStepAndShareATiedHeadWithTheEmbedding) {
+  for (const char* name : {"llama-3.2-1b", "qwen3-8b"}) {  // the first one's head is tied
+    ModelConfig config = *preset_config(name);
+    config.num_layers = 1;
+    config.vocab_size = 200;
+    config.attention_bias = true;
+    const auto device = open_cpu_device();
+    const WeightForm form{.matrices = MatrixLayout::kPacked, .gate_up = StripOrder::kPaired};
+    WeightForm with = form;
+    with.wide_products = WideProducts::kVendor;
+    const ModelWeights weights = random_weights(*device, config, 1, with);
+    const ModelWeights plain = random_weights(*device, config, 1, form);
+    // Biases are f32 beside products that another library adds them to.
+    const std::size_t biases =
+        (bytes_of(plain.layers[0].qkv_bias) + bytes_of(plain.layers[0].o_bias));
+    EXPECT_EQ(weights.bytes_per_step(), plain.bytes_per_step() + biases);
+    EXPECT_EQ(weights.bytes, plain.bytes + weights.copy_bytes + biases);
+    EXPECT_EQ(weights.layers[0].qkv_bias.dtype, DType::kF32);
+    EXPECT_EQ(weights.head.row_major == weights.embedding.address, config.tie_word_embeddings);
+    EXPECT_EQ(bytes_at(*device, weights.head), bytes_at(*device, plain.head));
+    EXPECT_EQ(bytes_at(*device, weights.layers[0].gate_up),
+              bytes_at(*device, plain.layers[0].gate_up));
+    const ModelWeights described = described_weights(config, DType::kBF16, with);
+    EXPECT_EQ(described.bytes, weights.bytes);
+    EXPECT_EQ(described.copy_bytes, weights.copy_bytes);
+    EXPECT_EQ(described.bytes_per_step(), weights.bytes_per_step());
+  }
+}
+
 TEST(Presets, HaveTheSizesOfTheirModels) {
   const std::vector<std::pair<const char*, double>> bytes_per_step = {{"llama-3.2-1b", 2.472e9},
                                                                       {"qwen3-0.6b", 1.192e9},

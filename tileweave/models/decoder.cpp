@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tileweave/core/error.h"
+#include "tileweave/kernels/vendor/vendor_gemm.h"
 #include "tileweave/models/decode_loop.h"
 #include "tileweave/models/dense_model.h"
 
@@ -92,16 +93,23 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
                .limits = device.limits(),
                .num_streams = kUsualStreams,
                .granularity = options_.granularity,
-               .form = numeric_form(device.name())} {
+               .form = numeric_form(device.name()),
+               .wide_products = options_.wide_products} {
   if (context_.form.matrices == MatrixLayout::kPacked) {
     context_.decode_rows = rows_that_fit(config_, weights_, options_.granularity, device.limits());
     const SkinnyKernel products =
         options_.knobs.value_or(StepKnobs{}).products.value_or(best_products(device.limits()));
-    if (!has_wide_products(device.limits(), products)) {
+    if (options_.wide_products == WideProducts::kOwn &&
+        !has_wide_products(device.limits(), products)) {
       options_.max_rows = std::min(options_.max_rows, context_.decode_rows);
     }
   }
   add_dense_model_kernels(device);
+  if (options_.wide_products == WideProducts::kVendor) {
+    require(context_.form.matrices == MatrixLayout::kPacked, "open model",
+            "a GPU for wide products of the vendor", "`" + device.name() + "`");
+    add_vendor_gemm(device);
+  }
 }
 
 Decoder::~Decoder() = default;

@@ -52,6 +52,8 @@ struct DecoderOptions {
   /// Knobs that were measured for decode steps; null: none. Must outlive the decoder.
   TuneCache* tuned = nullptr;
   LoopUse loops = LoopUse::kOnGpu;
+  /// On a GPU; kVendor wants weights that were made for it.
+  WideProducts wide_products = WideProducts::kOwn;
 };
 
 /// Which rows the head sees: the last of every part, or all.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tileweave/core/dtype.h"
-#include "tileweave/models/device_memory.h"
+#include "tileweave/runtime/device_memory.h"
 
 namespace tileweave {
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "tileweave/core/error.h"
+#include "tileweave/kernels/activation/silu_mul.h"
 #include "tileweave/kernels/gemm/gemm.h"
 #include "tileweave/kernels/gemm/skinny_gemm.h"
 #include "tileweave/kernels/gemm/wide_gemm.h"
+#include "tileweave/kernels/vendor/vendor_gemm.h"
 
 namespace tileweave {
 namespace {
@@ -58,8 +60,31 @@ void skinny_linear(StepBuilder& b, const LinearSpec& spec, std::int64_t rows) {
                             .bias = spec.bias}));
 }
 
+/// Another library's product ends with sums: SiLU-mul comes behind it.
+void vendor_linear(StepBuilder& b, const LinearSpec& spec, std::int64_t rows) {
+  TensorId y = spec.y;
+  if (spec.gated) y = b.value(std::string(spec.name) + " sums", rows, spec.weight->shape[0]);
+  b.plan().add(vendor_gemm(b.tensors(), {.name = b.name(spec.name)},
+                           {.x = spec.x,
+                            .w = b.row_major_weight(*spec.weight, spec.name),
+                            .y = y,
+                            .residual = spec.residual,
+                            .bias = spec.bias}));
+  if (!spec.gated) return;
+  b.plan().add(silu_mul(b.tensors(),
+                        {.name = b.name("silu-mul"),
+                         .tile_m = b.tile_m(),
+                         .tile_n = b.tile_n(spec.weight->shape[0] / 2),
+                         .num_blocks = b.num_blocks(),
+                         .edge = b.edge(StepOp::kSiluMul)},
+                        y, spec.y));
+}
+
 void wide_linear(StepBuilder& b, const LinearSpec& spec, std::int64_t rows) {
   const StepContext& context = b.context();
+  require(spec.norm == kNoTensor, "build a step", "no norm in front of a product of many rows",
+          b.name(spec.name));
+  if (context.wide_products == WideProducts::kVendor) return vendor_linear(b, spec, rows);
   if (!has_wide_products(context.limits, b.products())) {
     throw Error("build a step",
                 "at most " + std::to_string(context.decode_rows) + " rows for `" +
@@ -67,8 +92,6 @@ void wide_linear(StepBuilder& b, const LinearSpec& spec, std::int64_t rows) {
                     "` on this GPU, or products `bulk` on one of compute capability 9.0",
                 std::to_string(rows));
   }
-  require(spec.norm == kNoTensor, "build a step", "no norm in front of a product of many rows",
-          b.name(spec.name));
   b.plan().add(wide_gemm(b.tensors(),
                          {.name = b.name(spec.name),
                           .gated = spec.gated,

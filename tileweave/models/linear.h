@@ -1,5 +1,6 @@
 // Linear layers of a step: y = x Wᵀ with what `stages` puts around it, through the product that
-// reads the weight as it lies (gemm: row-major; skinny_gemm, and for many rows wide_gemm: packed).
+// reads the weight as it lies (gemm: row-major; skinny_gemm, and for many rows wide_gemm: packed;
+// or for these vendor_gemm: the row-major copy).
 #pragma once
 
 #include "tileweave/models/model_weights.h"

@@ -115,8 +115,9 @@ class Loader {
       return store_.plain(spec.shape, stored, as(stored));
     }
     const bool vector = spec.role == WeightRole::kNorm || spec.role == WeightRole::kBias;
-    if (vector) {  // f32 or bf16
-      const DType dtype = stored == DType::kF16 ? DType::kF32 : stored;
+    if (vector) {  // f32 or bf16; another library adds a bias of the result's type
+      const bool exact = spec.role == WeightRole::kBias && store_.form().keeps_copies();
+      const DType dtype = stored == DType::kF16 || exact ? DType::kF32 : stored;
       return store_.plain(spec.shape, dtype, as(dtype));
     }
     if (stored != DType::kBF16) rounded_ = stored;
@@ -125,7 +126,7 @@ class Loader {
     }
     const bool gate_up = spec.role == WeightRole::kGateUp;
     return store_.packed(spec.shape, gate_up ? store_.form().gate_up : StripOrder::kRows,
-                         as(DType::kBF16));
+                         as(DType::kBF16), spec.row_major);
   }
 
   /// Elements [first, first + count) of a tensor, as `dtype`.
@@ -178,23 +179,33 @@ std::size_t bytes_of(const Weight& weight) {
 
 std::size_t ModelWeights::bytes_per_step() const {
   const bool tied = head.address == embedding.address;
-  return bytes - (tied ? 0 : bytes_of(embedding));
+  return bytes - copy_bytes - (tied ? 0 : bytes_of(embedding));
 }
 
 ModelWeights load_weights(Device& device, const Checkpoint& checkpoint, const ModelConfig& config,
                           const LoadProgress& progress, Granularity granularity) {
+  return load_weights(device, checkpoint, config,
+                      weight_form(numeric_form(device.name()), granularity), progress);
+}
+
+ModelWeights load_weights(Device& device, const Checkpoint& checkpoint, const ModelConfig& config,
+                          const WeightForm& form, const LoadProgress& progress) {
   require_expected_tensors(config, checkpoint);
-  const WeightForm form = weight_form(numeric_form(device.name()), granularity);
   return Loader(device, checkpoint, form, progress).load(config);
 }
 
 ModelWeights described_weights(const ModelConfig& config, DType dtype, const WeightForm& form) {
   std::uintptr_t next = 256;  // addresses that nothing reads
   std::size_t bytes = 0;
+  std::size_t copy_bytes = 0;
+  const auto address = [&](std::size_t size) {
+    auto* at = reinterpret_cast<void*>(next);  // NOLINT(performance-no-int-to-ptr)
+    next += (size + 255) / 256 * 256;
+    bytes += size;
+    return at;
+  };
   const auto add = [&](Weight w) {
-    w.address = reinterpret_cast<void*>(next);  // NOLINT(performance-no-int-to-ptr)
-    next += (bytes_of(w) + 255) / 256 * 256;
-    bytes += bytes_of(w);
+    w.address = address(bytes_of(w));
     return w;
   };
   ModelWeights weights = assemble_weights(config, form, [&](const WeightSpec& spec) {
@@ -203,11 +214,18 @@ ModelWeights described_weights(const ModelConfig& config, DType dtype, const Wei
       w.dtype = DType::kBF16;
       if (spec.role == WeightRole::kMatrix) w.packing = StripOrder::kRows;
       if (spec.role == WeightRole::kGateUp) w.packing = form.gate_up;
+      if (form.keeps_copies() && spec.role == WeightRole::kBias) w.dtype = DType::kF32;
+      if (form.keeps_copies() && w.packing) {
+        const std::size_t size = row_major_bytes(spec.shape);
+        w.row_major = spec.row_major != nullptr ? spec.row_major : address(size);
+        copy_bytes += spec.row_major != nullptr ? 0 : size;
+      }
     }
     return add(w);
   });
   weights.inv_freq = add({.shape = {config.head_dim / 2}});
   weights.bytes = bytes;
+  weights.copy_bytes = copy_bytes;
   return weights;
 }
 

@@ -18,8 +18,8 @@
 #include "tileweave/kernels/gemm/packed_weights.h"
 #include "tileweave/models/checkpoint/checkpoint.h"
 #include "tileweave/models/checkpoint/config.h"
-#include "tileweave/models/device_memory.h"
 #include "tileweave/models/numeric_form.h"
+#include "tileweave/runtime/device_memory.h"
 
 namespace tileweave {
 
@@ -29,10 +29,12 @@ struct Weight {
   Shape shape = {};
   DType dtype = DType::kF32;
   std::optional<StripOrder> packing = std::nullopt;  // nothing: row-major
+  void* row_major = nullptr;  // the same numbers unpacked, where wide products are the vendor's
 
   explicit operator bool() const { return address != nullptr; }
 };
 
+/// Without a row-major copy.
 std::size_t bytes_of(const Weight& weight);
 
 struct LayerWeights {
@@ -52,10 +54,11 @@ struct LayerWeights {
 struct ModelWeights {
   Weight embedding;  // (V, H), row-major
   std::vector<LayerWeights> layers;
-  Weight final_norm;  // (H)
-  Weight head;        // (V, H); where tied the embedding, unless that had to be packed as well
-  Weight inv_freq;    // (head_dim / 2) f32, of the rotary embedding
-  std::size_t bytes = 0;
+  Weight final_norm;      // (H)
+  Weight head;            // (V, H); where tied the embedding, unless that had to be packed as well
+  Weight inv_freq;        // (head_dim / 2) f32, of the rotary embedding
+  std::size_t bytes = 0;  // of it all
+  std::size_t copy_bytes = 0;  // of row-major copies
   std::vector<DeviceMemory> memory;
   std::string note;  // a sentence on what differs from the files; empty: nothing
 
@@ -63,14 +66,23 @@ struct ModelWeights {
   std::size_t bytes_per_step() const;
 };
 
-/// How matrices lie, and whether gate and up are interleaved.
+/// How matrices lie, whether gate and up are interleaved, and whether packed ones are kept a second
+/// time, row-major (an embedding is its own copy of a tied head).
 struct WeightForm {
   MatrixLayout matrices = MatrixLayout::kRowMajor;
   StripOrder gate_up = StripOrder::kRows;
+  WideProducts wide_products = WideProducts::kOwn;
+
+  bool keeps_copies() const {
+    return matrices == MatrixLayout::kPacked && wide_products == WideProducts::kVendor;
+  }
 };
 
-inline WeightForm weight_form(const NumericForm& numbers, Granularity granularity) {
-  return {.matrices = numbers.matrices, .gate_up = gate_up_order(granularity)};
+inline WeightForm weight_form(const NumericForm& numbers, Granularity granularity,
+                              WideProducts wide_products = WideProducts::kOwn) {
+  return {.matrices = numbers.matrices,
+          .gate_up = gate_up_order(granularity),
+          .wide_products = wide_products};
 }
 
 /// Called now and then while weights are loaded.
@@ -81,6 +93,8 @@ using LoadProgress = std::function<void(std::size_t bytes_done, std::size_t byte
 ModelWeights load_weights(Device& device, const Checkpoint& checkpoint, const ModelConfig& config,
                           const LoadProgress& progress = nullptr,
                           Granularity granularity = Granularity::kOps);
+ModelWeights load_weights(Device& device, const Checkpoint& checkpoint, const ModelConfig& config,
+                          const WeightForm& form, const LoadProgress& progress = nullptr);
 
 /// Weights of these shapes at addresses that nothing may read: for plans that are verified, not
 /// run.

@@ -19,6 +19,14 @@ namespace tileweave {
 
 enum class MatrixLayout : std::uint8_t { kRowMajor, kPacked };
 
+/// What multiplies packed matrices by more rows than decoding has: wide_gemm, or another library
+/// (vendor_gemm), for which row-major copies of them are kept.
+enum class WideProducts : std::uint8_t { kOwn, kVendor };
+
+constexpr const char* name_of(WideProducts products) {
+  return products == WideProducts::kOwn ? "own" : "vendor";
+}
+
 /// How finely values between kernels are cut into data tiles, unless the knobs say otherwise.
 enum class DataTiles : std::uint8_t { kFine, kWhole };
 

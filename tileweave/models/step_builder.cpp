@@ -98,6 +98,14 @@ TensorId StepBuilder::weight(const Weight& weight, const std::string& op) {
   return id;
 }
 
+TensorId StepBuilder::row_major_weight(const Weight& weight, const std::string& op) {
+  require(weight.row_major != nullptr, "build a step",
+          "weights that were loaded for wide products of the vendor",
+          "others for `" + name(op) + "`");
+  return this->weight({.address = weight.row_major, .shape = weight.shape, .dtype = weight.dtype},
+                      op);
+}
+
 KvTensors StepBuilder::kv() {
   const KvCache& cache = *context_.cache;
   const Shape pool{cache.pool_rows(), cache.shape().row_elements};

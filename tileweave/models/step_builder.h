@@ -33,8 +33,9 @@ struct StepContext {
   std::int32_t num_streams = 2;
   Granularity granularity = Granularity::kOps;
   NumericForm form = {};
-  /// Packed products of more rows are wide_gemm, of no more skinny_gemm.
+  /// Packed products of more rows are wide, of no more skinny_gemm.
   std::int64_t decode_rows = kSkinnyMostRows;
+  WideProducts wide_products = WideProducts::kOwn;
 };
 
 /// Constants that the host writes before every run (T rows, S sequences, L outputs); i32 unless
@@ -114,6 +115,8 @@ class StepBuilder {
   TensorId output(const std::string& op, const Shape& shape, DType dtype);
   /// The tensor of a weight, made at its first use; kNoTensor for a weight that the model lacks.
   TensorId weight(const Weight& weight, const std::string& op);
+  /// That of its row-major copy. Throws Error where none was kept.
+  TensorId row_major_weight(const Weight& weight, const std::string& op);
   KvTensors kv();
 
   /// Rows and columns of the work of one block, and how many blocks a kernel has at most; 0: one

@@ -26,16 +26,34 @@ Weight WeightStore::plain(const Shape& shape, DType dtype, const PlaceRows& plac
   return weight;
 }
 
-Weight WeightStore::packed(const Shape& shape, StripOrder order, const PlaceRows& place) {
+Weight WeightStore::packed(const Shape& shape, StripOrder order, const PlaceRows& place,
+                           void* row_major) {
   const PackedLayout layout{.n = shape[0], .k = shape[1], .order = order};
-  const std::int64_t parts = order == StripOrder::kPaired ? 2 : 1;
-  require(shape[0] % parts == 0, "pack weights", "an even number of rows of gate and up",
-          std::to_string(shape[0]));
+  require(order != StripOrder::kPaired || shape[0] % 2 == 0, "pack weights",
+          "an even number of rows of gate and up", std::to_string(shape[0]));
   Weight weight{.shape = shape, .dtype = DType::kBF16, .packing = order};
   std::byte* to = allocate(static_cast<std::size_t>(layout.bytes()));
   weight.address = to;
+  if (!form_.keeps_copies()) {
+    pack_in_parts(layout, place, to);
+    return weight;
+  }
+  if (row_major == nullptr) {
+    std::byte* copy = allocate(row_major_bytes(shape));
+    copy_bytes_ += row_major_bytes(shape);
+    place(0, shape[0], copy);
+    row_major = copy;
+  }
+  weight.row_major = row_major;
+  pack_weights_on(device_, static_cast<const BFloat16*>(row_major), layout,
+                  reinterpret_cast<BFloat16*>(to));
+  return weight;
+}
+
+void WeightStore::pack_in_parts(const PackedLayout& layout, const PlaceRows& place, std::byte* to) {
   // Whole strips at a time, of both halves where these are paired: each is a matrix of its own.
-  const std::int64_t row_bytes = shape[1] * static_cast<std::int64_t>(sizeof(BFloat16));
+  const std::int64_t parts = layout.order == StripOrder::kPaired ? 2 : 1;
+  const std::int64_t row_bytes = layout.k * static_cast<std::int64_t>(sizeof(BFloat16));
   const std::int64_t strips = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(kStagingBytes) / (row_bytes * kStripRows * parts));
   const std::int64_t step = strips * kStripRows;
@@ -54,10 +72,9 @@ Weight WeightStore::packed(const Shape& shape, StripOrder order, const PlaceRows
     }
     pack_weights_on(
         device_, reinterpret_cast<const BFloat16*>(staging_->at()),
-        {.n = rows * parts, .k = shape[1], .order = order},
+        {.n = rows * parts, .k = layout.k, .order = layout.order},
         reinterpret_cast<BFloat16*>(to + first / kStripRows * parts * layout.strip_bytes()));
   }
-  return weight;
 }
 
 ModelWeights assemble_weights(const ModelConfig& config, const WeightForm& form,
@@ -114,7 +131,8 @@ ModelWeights assemble_weights(const ModelConfig& config, const WeightForm& form,
   } else {
     weights.head = make(
         {.names = {config.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight"},
-         .shape = {config.vocab_size, hidden}});
+         .shape = {config.vocab_size, hidden},
+         .row_major = config.tie_word_embeddings ? weights.embedding.address : nullptr});
   }
   return weights;
 }
@@ -142,6 +160,7 @@ ModelWeights finished(ModelWeights weights, const ModelConfig& config, Device& d
                                                  static_cast<std::size_t>(count) * sizeof(float));
                                  });
   weights.bytes = store.bytes();
+  weights.copy_bytes = store.copy_bytes();
   weights.memory = store.take_memory();
   return weights;
 }

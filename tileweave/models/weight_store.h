@@ -29,18 +29,24 @@ class WeightStore {
   const WeightForm& form() const { return form_; }
   /// Row-major, any element type.
   Weight plain(const Shape& shape, DType dtype, const PlaceRows& place);
-  /// (N, K) bf16; kPaired halves N.
-  Weight packed(const Shape& shape, StripOrder order, const PlaceRows& place);
+  /// (N, K) bf16; kPaired halves N. Where the form keeps copies, `row_major` is one that exists
+  /// already, null: one is made.
+  Weight packed(const Shape& shape, StripOrder order, const PlaceRows& place,
+                void* row_major = nullptr);
 
   std::size_t bytes() const { return bytes_; }
+  std::size_t copy_bytes() const { return copy_bytes_; }
   std::vector<DeviceMemory> take_memory() { return std::move(memory_); }
 
  private:
   std::byte* allocate(std::size_t bytes);
+  /// Rows one after the other through the staging buffer.
+  void pack_in_parts(const PackedLayout& layout, const PlaceRows& place, std::byte* to);
 
   Device& device_;
   WeightForm form_;
   std::size_t bytes_ = 0;
+  std::size_t copy_bytes_ = 0;
   std::vector<DeviceMemory> memory_;
   std::optional<DeviceMemory> staging_;
   std::size_t staging_bytes_ = 0;
@@ -53,7 +59,13 @@ struct WeightSpec {
   std::vector<std::string> names;  // of the tensors that lie one below the other
   Shape shape;                     // of all of them
   WeightRole role = WeightRole::kMatrix;
+  void* row_major = nullptr;  // where a matrix that is to be packed lies row-major already
 };
+
+/// Of a matrix in bf16.
+inline std::size_t row_major_bytes(const Shape& shape) {
+  return static_cast<std::size_t>(shape.volume()) * sizeof(BFloat16);
+}
 
 /// The model's weights but for inv_freq, bytes and memory. A tied head is the embedding where
 /// matrices are row-major, else `make` is asked for it as a matrix of the embedding's name.

@@ -9,11 +9,17 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "tileweave/sync/cpu_lane.h"
 
 namespace tileweave {
+
+class Device;
+
+/// Opaque native stream of a device: cudaStream_t on a GPU, unused on the emulated device.
+using NativeStream = void*;
 
 /// One block (one lane of it) on the emulated device. `args` are the bytes made by
 /// NodeSpec::make_args, `context` points to the SyncContext<N> with N = num_sync_slots.
@@ -23,6 +29,17 @@ using CpuKernel =
 /// Data tiles per synchronised operand that a kernel was compiled for (SingleTileMaps: one).
 enum class TileSupport : std::uint8_t { kAny, kSingleTile };
 
+/// A kernel that is another library's function (cuBLASLt): it puts its own work on a stream. Its
+/// node is not integrated, so it has full dependencies on both sides. `args` as for CpuKernel.
+struct VendorCall {
+  /// Called before anything is launched, once per node (per launch of an AsyncStream): loads what
+  /// the call needs and chooses how it is computed, so that no recording and no kernel that spins
+  /// waits for that. Leaves operands as they are. Throws Error.
+  std::function<void(Device& device, const std::byte* args)> prepare;
+  /// Enqueues; the stream may be being captured. Throws Error.
+  std::function<void(NativeStream stream, const std::byte* args)> enqueue;
+};
+
 struct KernelImpl {
   std::string name;
   std::int32_t num_sync_slots = 0;  // N of its SyncContext<N>; 0: takes no context
@@ -30,6 +47,7 @@ struct KernelImpl {
   std::int32_t cpu_lanes = 1;           // lanes (fibers) per block on the emulated device
   const void* cuda_function = nullptr;  // __global__ void(Args, SyncContext<N>)
   TileSupport tiles = TileSupport::kAny;
+  std::optional<VendorCall> vendor_call = std::nullopt;  // in place of cuda_function
 };
 
 class KernelLibrary {

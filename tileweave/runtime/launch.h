@@ -17,9 +17,6 @@
 
 namespace tileweave {
 
-/// Opaque native stream of a device: cudaStream_t on a GPU, unused on the emulated device.
-using NativeStream = void*;
-
 /// Whether later launches may name this one with Release::kLaunchCompleted.
 enum class CompletionEvent : std::uint8_t { kNone, kLaunchCompletion };
 

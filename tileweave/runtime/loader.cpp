@@ -41,6 +41,9 @@ void measure_resources(NodeSpec& node, const Device& device) {
           "kernel and node must have the same number of sync slots",
           "`" + kernel.name + "` with " + std::to_string(kernel.num_sync_slots) + ", node `" +
               node.name + "` with " + std::to_string(num_sync_slots(node)));
+  require(!kernel.vendor_call, "load plan",
+          "a node that is not integrated for what is another library's call",
+          "`" + node.name + "` with kernel `" + kernel.name + "`");
   node.resources = device.measured_resources(kernel, node.resources);
   const std::int32_t theirs = device.occupancy(kernel, node.resources);
   const std::int32_t ours = blocks_per_sm(node.resources, device.limits());
@@ -183,6 +186,11 @@ Launch launch_of_node(NodeId id, const NodeSpec& spec, const ScheduledNode& sche
   launch.abort = state.abort_word();
   launch.wait_kernel = state.wait_kernel(id, spec);
   return launch;
+}
+
+void prepare_vendor_call(const Launch& launch, Device& device) {
+  if (launch.kernel == nullptr || !launch.kernel->vendor_call) return;
+  launch.kernel->vendor_call->prepare(device, launch.args.data());
 }
 
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode) {

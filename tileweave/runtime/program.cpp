@@ -134,6 +134,7 @@ Launch Program::Impl::launch_of(NodeId id) {
   }
   addresses.scratch = spec.scratch_bytes > 0 ? arena + memory.scratch_offset[index] : nullptr;
   if (spec.make_args) launch.args = spec.make_args(addresses);
+  prepare_vendor_call(launch, device);
   if (spec.integrated && launch.kernel->num_sync_slots > 0) {
     launch.context = state.context({.node = id,
                                     .spec = &spec,

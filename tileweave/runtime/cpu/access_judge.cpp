@@ -67,15 +67,22 @@ AccessJudge::AccessJudge(const Launch& launch, const std::byte* context, std::in
                               slots != nullptr && slots[spec.sync_slot].words != nullptr;
     operands_.push_back({&spec, &tensor, kernel_tiles_of(spec, tensor), synchronised, {}});
   }
+  if (header_ != nullptr) return;
+  work_ = block;
+  for (std::int64_t work = block; work < launch.num_works; work += launch.num_blocks) {
+    add_tiles_of(work);
+  }
 }
 
 void AccessJudge::begin_work(std::int64_t work) {
   work_ = work;
   worked_ = false;
-  const bool exists = work >= 0 && work < launch_.spec->num_works;
+  for (Operand& operand : operands_) operand.tiles.clear();
+  if (work >= 0 && work < launch_.spec->num_works) add_tiles_of(work);
+}
+
+void AccessJudge::add_tiles_of(std::int64_t work) {
   for (Operand& operand : operands_) {
-    operand.tiles.clear();
-    if (!exists) continue;
     for (const std::int64_t k : kernel_tiles_of_work(*operand.spec, *operand.tensor, work)) {
       operand.tiles.push_back({k, operand.kernel_tiles.box(k)});
     }

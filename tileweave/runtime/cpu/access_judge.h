@@ -4,7 +4,9 @@
 // views (which elements are touched). Throws Error naming node, operand, box and work for: a read
 // or write outside the work's declared kernel tiles, a read before the wait that covers it, an
 // early read of something produced, a write after the signal, a wait or signal of an undeclared
-// kernel tile, a work that ends without a signal it owes. One judge per lane; no shared state.
+// kernel tile, a work that ends without a signal it owes. A kernel that takes no context does not
+// say which work it is at: its block may touch what any work of the block declares. One judge per
+// lane; no shared state.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +50,7 @@ class AccessJudge final : public AccessChecker {
   };
 
   void begin_work(std::int64_t work);
+  void add_tiles_of(std::int64_t work);
   void end_work() const;
   Operand& operand_of(int operand, const Box& box);
   int index_of_slot(int slot) const;

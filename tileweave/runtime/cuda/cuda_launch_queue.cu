@@ -76,7 +76,7 @@ void CudaLaunchQueue::launch(const Launch& launch) {
                 std::to_string(launch.stream));
   }
   StreamWindow& at = window();
-  if (launch.kernel == nullptr) {
+  if (launch.kernel == nullptr || launch.kernel->vendor_call) {
     launch_call(launch, at);
   } else {
     launch_kernel(launch, device_.loader().load(*launch.kernel), at);
@@ -89,10 +89,15 @@ void CudaLaunchQueue::launch(const Launch& launch) {
 }
 
 void CudaLaunchQueue::launch_call(const Launch& launch, StreamWindow& at) {
-  require(launch.call != nullptr, "launch", "a kernel or a call",
+  const bool is_vendor_call = launch.kernel != nullptr;
+  require(is_vendor_call || launch.call != nullptr, "launch", "a kernel or a call",
           "neither in `" + launch.name + "`");
   at.join(launch.stream);
-  launch.call(at.stream(launch.stream));
+  if (is_vendor_call) {
+    launch.kernel->vendor_call->enqueue(at.stream(launch.stream), launch.args.data());
+  } else {
+    launch.call(at.stream(launch.stream));
+  }
   at.touch(launch.stream);
   at.add(launch.node, {.stream = launch.stream, .num_blocks = launch.num_blocks});
   at.touch(launch.stream);

@@ -1,4 +1,4 @@
-// DeviceMemory: bytes on a device, released with the object. Owned by models; moves, never copies.
+// DeviceMemory: bytes on a device, released with the object. Moves, never copies.
 #pragma once
 
 #include <cstddef>
