@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures decoding on a GPU in less than nine minutes: steps of four models over batches and
-# contexts, granularity `ops` beside `stages`, growing contexts, single kernels, prefill, and the
-# same step from cuBLASLt and our small kernels. Leaves one JSON and prints the table with its bars.
+# contexts, granularity `ops` beside `stages`, growing contexts, single kernels, prefill (by our wide
+# products and the vendor's), and the same step from cuBLASLt and our small kernels. Leaves one JSON
+# and prints the table with its bars.
 # usage: measure_decode.sh BUILD_DIR OUT_DIR
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/measure_steps.sh"
@@ -26,9 +27,12 @@ measure gemm 60 "$tileweave" bench gemm --rows 1,16 --repeat 7 --json-file "$out
 measure attention 60 "$tileweave" bench attention --repeat 7 --json-file "$out/attention.json"
 measure library 110 "$build/bench/library_graph_bench" --model llama-3.2-1b,qwen3-0.6b,qwen3-8b \
   --batch 1,8 --check off --json "$out/library.json"
+measure wide_gemm 60 "$build/bench/wide_gemm_bench" --rows 128,512,2048 --json "$out/wide_gemm.json"
 for model in llama-3.2-1b qwen3-8b; do
-  measure "prefill_$model" 40 "$tileweave" bench prefill --device cuda --model "$model" \
-    --tokens 512,2048 --json-file "$out/prefill_$model.json"
+  for wide in own vendor; do
+    measure "prefill_${model}_$wide" 40 "$tileweave" bench prefill --device cuda --model "$model" \
+      --tokens 512,2048 --wide-products "$wide" --json-file "$out/prefill_${model}_$wide.json"
+  done
   decode "grow_$model" 70 --model "$model" --granularity stages --batch 1 \
     --grow 128+64,1024+1024 --repeat 2
 done

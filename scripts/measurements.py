@@ -158,9 +158,24 @@ def kernel_table(found, table):
 def prefill_table(found, table):
     for name, report in found.items():
         if name.startswith('prefill_'):
-            table.lines.append(f"\n{name[8:]}, prefill: " + ', '.join(
+            model, _, wide = name[8:].partition('_')
+            table.lines.append(f"\n{model}, prefill, wide products {wide}: " + ', '.join(
                 f"{p['tokens']} tokens {p['ms']:.1f} ms ({p['tokens_per_second']:.0f} tokens/s, "
                 f"{p['flops_per_second'] * 1e-12:.0f} TFLOP/s)" for p in report['prompts']))
+
+
+def wide_table(found, table):
+    """Products of many rows: ours at its best beside the library's."""
+    library, ours = {}, {}
+    for row in found.get('wide_gemm', []):
+        key = row['rows'], row['n'], row['k']
+        if row['arm'] == 'cuBLASLt':
+            library[key] = row['us']
+        elif row['arm'].startswith('wide_gemm'):
+            ours[key] = min(row['us'], ours.get(key, row['us']))
+    for key in sorted(library.keys() & ours.keys()):
+        table.lines.append(f'wide_gemm, {key[0]} rows, {key[1]} x {key[2]}: {ours[key]:.1f} us, '
+                           f'cuBLASLt {library[key]:.1f} ({library[key] / ours[key]:.2f} x)')
 
 
 def against(table, title, results, ours, bars):
@@ -204,6 +219,7 @@ def main():
         decode_table(found, table)
         growing_table(found, table)
         kernel_table(found, table)
+        wide_table(found, table)
         prefill_table(found, table)
         table.lines.append('')
         against(table, '(iii) cuBLASLt graph', found.get('library', {}).get('results', []),

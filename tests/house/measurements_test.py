@@ -54,6 +54,21 @@ class Measurements(unittest.TestCase):
             'llama-3.2-1b, batch 16, context 128: better of serial and pdl / overlap'])
         self.assertIn(f'{len(bars) - 3} of {len(bars)} bars hold', said)
 
+    def test_prompts_by_both_wide_products(self):
+        prompt = {'tokens': 512, 'ms': 10.0, 'tokens_per_second': 51200, 'flops_per_second': 3e14}
+        product = {'rows': 128, 'n': 64, 'k': 32}
+        status, said, _ = self.says('decode', {
+            'prefill_qwen3-8b_own.json': {'prompts': [prompt]},
+            'prefill_qwen3-8b_vendor.json': {'prompts': [{**prompt, 'ms': 5.0}]},
+            'wide_gemm.json': [{**product, 'arm': 'cuBLASLt', 'us': 20.0},
+                               {**product, 'arm': 'wide_gemm, full, split 1', 'us': 50.0},
+                               {**product, 'arm': 'wide_gemm, programmatic, split 1', 'us': 40.0},
+                               {**product, 'arm': 'skinny_gemm, 64 rows', 'us': 1.0}]})
+        self.assertEqual(status, 0)
+        self.assertIn('qwen3-8b, prefill, wide products own: 512 tokens 10.0 ms', said)
+        self.assertIn('qwen3-8b, prefill, wide products vendor: 512 tokens 5.0 ms', said)
+        self.assertIn('wide_gemm, 128 rows, 64 x 32: 40.0 us, cuBLASLt 20.0 (0.50 x)', said)
+
     def test_an_arm_that_failed_is_named_and_the_rest_goes_on(self):
         broken = case(1, 1, 1, 1)
         broken['arms'][2] = {'arm': 'overlap', 'failure': 'a hang'}
