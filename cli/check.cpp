@@ -48,10 +48,13 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
   if (!options.choice.knobs.empty()) {
     chosen = {read_knobs(options.choice.knobs), KnobsSource::kGiven};
   } else {
-    chosen = choose_knobs(
-        *device,
-        {.config = &config, .granularity = granularity, .rows = rows, .tokens = limits.max_tokens},
-        shape, tuned.get());
+    chosen = choose_knobs(*device,
+                          {.config = &config,
+                           .granularity = granularity,
+                           .rows = rows,
+                           .tokens = limits.max_tokens,
+                           .wide_products = wide},
+                          shape, tuned.get());
     if (options.choice.num_streams > 0) chosen.knobs.num_streams = options.choice.num_streams;
   }
   StepBuilder builder({.config = &config,

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "cli/cuda_words.h"
+#include "tileweave/core/error.h"
+#include "tileweave/kernels/vendor/vendor_gemm.h"
 #include "tileweave/runtime/cuda/bench_sync.h"
 #include "tileweave/runtime/cuda/probe.h"
 #include "tileweave/runtime/cuda/run_timer.h"
@@ -38,7 +40,16 @@ std::string why_no_gpu() {
 }
 
 CudaInspection inspect_cuda() {
-  return in_words(probe_machine());
+  CudaInspection inspection = in_words(probe_machine());
+  std::string found;
+  std::string why_not;
+  try {
+    found = vendor_gemm_library();
+  } catch (const Error& error) {
+    why_not = error.got();
+  }
+  inspection.findings.push_back(vendor_library_in_words(found, why_not));
+  return inspection;
 }
 
 HopReport measure_cuda_hops(const BenchSyncOptions& options) {

@@ -168,6 +168,12 @@ CudaInspection in_words(const MachineReport& report) {
   return result;
 }
 
+Finding vendor_library_in_words(const std::string& found, const std::string& why_not) {
+  if (why_not.empty()) return finding("vendor products", FindingStatus::kOk, found);
+  return finding("vendor products", FindingStatus::kOk, "not there: " + why_not,
+                 "--wide-products vendor is refused");
+}
+
 HopReport in_words(const HopBenchReport& measured) {
   HopReport report = {.device = "cuda",
                       .machine = measured.machine,

@@ -10,6 +10,7 @@
 #include "cli/progress_bar.h"
 #include "tileweave/core/cache_file.h"
 #include "tileweave/core/error.h"
+#include "tileweave/kernels/vendor/vendor_gemm.h"
 #include "tileweave/models/checkpoint/model_directory.h"
 #include "tileweave/models/dense_model.h"
 #include "tileweave/models/presets.h"
@@ -117,6 +118,7 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   const NumericForm numbers = numeric_form(model.device->name());
   require(options.wide_products == WideProducts::kOwn || numbers.matrices == MatrixLayout::kPacked,
           "run the model", "a GPU for --wide-products vendor", "`" + model.device->name() + "`");
+  if (options.wide_products == WideProducts::kVendor) vendor_gemm_library();  // before a long load
   require_room(*model.device, model.description, options);
   std::string note;
   {

@@ -27,7 +27,7 @@ measure gemm 60 "$tileweave" bench gemm --rows 1,16 --repeat 7 --json-file "$out
 measure attention 60 "$tileweave" bench attention --repeat 7 --json-file "$out/attention.json"
 measure library 110 "$build/bench/library_graph_bench" --model llama-3.2-1b,qwen3-0.6b,qwen3-8b \
   --batch 1,8 --check off --json "$out/library.json"
-measure wide_gemm 60 "$build/bench/wide_gemm_bench" --rows 128,512,2048 --json "$out/wide_gemm.json"
+measure wide_gemm 60 "$build/bench/wide_gemm_bench" --rows 512,2048 --repeat 5 --json "$out/wide_gemm.json"
 for model in llama-3.2-1b qwen3-8b; do
   for wide in own vendor; do
     measure "prefill_${model}_$wide" 40 "$tileweave" bench prefill --device cuda --model "$model" \

@@ -43,6 +43,16 @@ const Finding& find(const CudaInspection& inspection, const std::string& name) {
   return inspection.findings.front();
 }
 
+TEST(CudaWords, AMissingVendorLibraryIsSaidAndNeedsNoAttention) {
+  const Finding there = vendor_library_in_words("cuBLASLt 13.0.2", "");
+  EXPECT_EQ(there.status, FindingStatus::kOk);
+  EXPECT_EQ(there.found, "cuBLASLt 13.0.2");
+  const Finding missing = vendor_library_in_words("", "libcublasLt.so.13: cannot open");
+  EXPECT_EQ(missing.status, FindingStatus::kOk);
+  EXPECT_NE(missing.found.find("libcublasLt.so.13: cannot open"), std::string::npos);
+  EXPECT_NE(missing.means.find("--wide-products vendor"), std::string::npos);
+}
+
 TEST(CudaWords, NothingNeedsAttentionOnAGoodMachine) {
   const CudaInspection inspection = in_words(good_report());
   for (const Finding& f : inspection.findings) {

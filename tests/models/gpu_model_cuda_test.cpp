@@ -2,6 +2,7 @@
 // the golden tests hold against transformers), and against themselves to the bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -139,9 +140,14 @@ TEST(GpuModel, WideProductsOfTheVendorGiveTheLogitsOfTheCpu) {
         logits_of(*gpu.decoder, std::span(ids).first(70), 70);
       } catch (const Error& error) {
         const std::string said = error.what();
-        if (said.find("load cuBLASLt") == std::string::npos) throw;
+        if (said.find("load cuBLASLt") == std::string::npos) throw;  // no library, or no header
         GTEST_SKIP() << "skipped: wide products of the vendor (" << said << ")";
       }
+      const Plan& plan =
+          gpu.decoder->program({.rows = row_bucket_of(300), .sequences = 1, .outputs = 1}).plan();
+      EXPECT_EQ(std::count_if(plan.nodes().begin(), plan.nodes().end(),
+                              [](const NodeSpec& node) { return node.kernel == "vendor_gemm"; }),
+                4 * shape.config.num_layers);
       for (const std::size_t chunk : {300, 100, 7}) {
         SCOPED_TRACE(testing::Message() << shape.name << ", " << name_of(granularity) << ", "
                                         << chunk << " tokens a step");

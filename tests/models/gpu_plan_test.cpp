@@ -119,23 +119,29 @@ TEST(GpuPlan, OfProgrammaticEdgesTouchesNoSemaphore) {
   }
 }
 
+void expect_verified_for_every_edge_kind(const Described& model) {
+  for (const StepShape& shape :
+       {StepShape{.rows = 128, .sequences = 1, .outputs = 1, .head = Head::kNone},
+        StepShape{.rows = 384, .sequences = 4, .outputs = 4},
+        StepShape{.rows = 128, .sequences = 128, .outputs = 128, .decode = true},
+        StepShape{.rows = 256, .sequences = 1, .outputs = 256, .head = Head::kLogits}}) {
+    for (const Edges& edges : kEdges) {
+      SCOPED_TRACE(testing::Message() << shape.rows << " rows, " << edges.name);
+      const Plan plan = model.plan(shape, with_edges({.num_streams = 3}, edges.edge));
+      const Verdict verdict =
+          verify(plan, {.device = h200_limits(), .launch_order = LaunchOrder::kTrusted});
+      ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
+    }
+  }
+}
+
 TEST(GpuPlan, OfAPromptOrALargeBatchIsVerifiedForEveryEdgeKind) {
   for (const char* name : {"llama-3.2-1b", "qwen3-8b"}) {
     for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
-      const Described model(name, 2, granularity);
-      for (const StepShape& shape :
-           {StepShape{.rows = 128, .sequences = 1, .outputs = 1, .head = Head::kNone},
-            StepShape{.rows = 384, .sequences = 4, .outputs = 4},
-            StepShape{.rows = 128, .sequences = 128, .outputs = 128, .decode = true},
-            StepShape{.rows = 256, .sequences = 1, .outputs = 256, .head = Head::kLogits}}) {
-        for (const Edges& edges : kEdges) {
-          SCOPED_TRACE(testing::Message() << name << ", " << name_of(granularity) << ", "
-                                          << shape.rows << " rows, " << edges.name);
-          const Plan plan = model.plan(shape, with_edges({.num_streams = 3}, edges.edge));
-          const Verdict verdict =
-              verify(plan, {.device = h200_limits(), .launch_order = LaunchOrder::kTrusted});
-          ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
-        }
+      for (const WideProducts wide : {WideProducts::kOwn, WideProducts::kVendor}) {
+        SCOPED_TRACE(testing::Message()
+                     << name << ", " << name_of(granularity) << ", wide " << name_of(wide));
+        expect_verified_for_every_edge_kind({name, 2, granularity, h200_limits(), wide});
       }
     }
   }
@@ -157,27 +163,6 @@ TEST(GpuPlan, MultipliesManyRowsWithWideGemmAndTheHeadsFewWithSkinnyGemm) {
     EXPECT_EQ(count_of(many, "skinny_gemm"), 1);
     EXPECT_EQ(count_of(many, "rms_norm"), 3 * 2 + 1);
     EXPECT_EQ(count_of(plan_of(512, 512), "wide_gemm"), 3 * 4 + 1);
-  }
-}
-
-TEST(GpuPlan, WithWideProductsOfTheVendorIsVerifiedForEveryEdgeKind) {
-  for (const char* name : {"llama-3.2-1b", "qwen3-8b"}) {
-    for (const Granularity granularity : {Granularity::kOps, Granularity::kStages}) {
-      const Described model(name, 2, granularity, h200_limits(), WideProducts::kVendor);
-      for (const StepShape& shape :
-           {StepShape{.rows = 128, .sequences = 1, .outputs = 1, .head = Head::kNone},
-            StepShape{.rows = 384, .sequences = 4, .outputs = 4},
-            StepShape{.rows = 256, .sequences = 1, .outputs = 256, .head = Head::kLogits}}) {
-        for (const Edges& edges : kEdges) {
-          SCOPED_TRACE(testing::Message() << name << ", " << name_of(granularity) << ", "
-                                          << shape.rows << " rows, " << edges.name);
-          const Plan plan = model.plan(shape, with_edges({.num_streams = 3}, edges.edge));
-          const Verdict verdict =
-              verify(plan, {.device = h200_limits(), .launch_order = LaunchOrder::kTrusted});
-          ASSERT_TRUE(verdict.ok()) << verdict.faults.at(0).sentence;
-        }
-      }
-    }
   }
 }
 

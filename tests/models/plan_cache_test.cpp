@@ -48,6 +48,9 @@ TEST_F(PlanCache, FindsWhatWasKeptForTheseStepsAlone) {
   PlanQuestion other = question(4, 200);
   other.granularity = Granularity::kStages;
   EXPECT_FALSE(find(other));
+  other = question(4, 200);
+  other.wide_products = WideProducts::kVendor;
+  EXPECT_TRUE(find(other)) << "steps of few rows have none";
   ModelConfig larger = config_;
   larger.num_layers += 1;
   other = question(4, 200);
@@ -56,6 +59,14 @@ TEST_F(PlanCache, FindsWhatWasKeptForTheseStepsAlone) {
   TuneCache cache = folder_.cache();
   EXPECT_FALSE(find_plan(*open_cpu_device({.num_sms = 3}), question(4, 200), cache));
   EXPECT_TRUE(folder_.notes.empty());
+}
+
+TEST_F(PlanCache, TellsWideProductsApart) {
+  EXPECT_NE(keep(128, 200, {}), "");
+  PlanQuestion vendor = question(128, 200);
+  EXPECT_TRUE(find(vendor));
+  vendor.wide_products = WideProducts::kVendor;
+  EXPECT_FALSE(find(vendor));
 }
 
 TEST_F(PlanCache, TakesTheNearestContextWithoutWhatBelongsToItAlone) {
@@ -137,6 +148,19 @@ TEST(DecoderWithAPlanCache, TakesWhatIsKeptAndGivesTheSameTokens) {
   EXPECT_EQ(run(&cache, KnobsSource::kCached), expected);
   ASSERT_EQ(folder.notes.size(), 1U);
   EXPECT_NE(folder.notes[0].find("split"), std::string::npos) << folder.notes[0];
+}
+
+TEST(DecoderWithAPlanCache, KeepsWhatIsKeptWhereTheDefaultsFailToo) {
+  TuneFolder folder;
+  TuneCache cache = folder.cache();
+  const TinyModel model = open_tiny_model(
+      "qwen3", {.device = {.num_sms = 2}, .decoder = {.max_tokens = 80, .tuned = &cache}});
+  keep_plan(*model.device, {.config = &model.config, .tokens = 80},
+            {.arm = "a", .knobs = {.num_streams = 1}}, cache);
+  const auto no_memory = [](Plan&) { throw Error("make a step", "memory", "none"); };
+  EXPECT_THROW(model.decoder->make_step(decode_shape(1), {.rewrite = no_memory}), Error);
+  EXPECT_EQ(model.decoder->knobs_of(decode_shape(1)).source, KnobsSource::kCached);
+  EXPECT_TRUE(folder.notes.empty());
 }
 
 TEST(DecoderWithAPlanCache, StreamsThatAreAskedForWinOverWhatIsKept) {

@@ -78,6 +78,35 @@ TEST(VendorCalls, OnAStreamArePreparedBeforeTheyAreLaunched) {
   EXPECT_EQ(got, values);
 }
 
+TEST(VendorCalls, OnAStreamShareTheirScratch) {
+  const auto device = open_mix_device({.num_sms = 2});
+  device->kernels().add(copy_kernel(nullptr));
+  AsyncStream stream(*device, {.run = {.max_in_flight = 8}});
+  const TensorSpec spec{.name = "values", .shape = {32}, .dtype = DType::kU32};
+  TensorSpec constant = spec;
+  constant.kind = TensorKind::kConstant;
+  std::vector<StreamTensor> values = {stream.tensor(constant)};
+  for (int i = 0; i < 30; ++i) values.push_back(stream.tensor(spec));
+  const std::vector<std::uint32_t> host(32, 9);
+  stream.upload(values[0], host.data());
+  const std::size_t before = stream.bytes_held();
+  constexpr std::size_t kScratch = 1 << 16;
+  for (int run = 0; run < 2; ++run) {
+    stream.begin_run();
+    for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+      NodeSpec node = copy_node(values[i].id(), values[i + 1].id(), 32);
+      node.scratch_bytes = kScratch;
+      stream.launch(node);
+    }
+    stream.end_run();
+    EXPECT_EQ(stream.bytes_held(), before + kScratch);
+  }
+  stream.synchronize();
+  std::vector<std::uint32_t> got(32);
+  stream.download(values.back(), got.data());
+  EXPECT_EQ(got, host);
+}
+
 TEST(VendorCalls, ThatCannotBePreparedRefuseThePlanAndLeaveNothingBehind) {
   CountingDevice device(open_mix_device({.num_sms = 2}));
   device.kernels().add(copy_kernel(
@@ -87,8 +116,9 @@ TEST(VendorCalls, ThatCannotBePreparedRefuseThePlanAndLeaveNothingBehind) {
     const Program program(device, nodes.two.mix.plan);
     ADD_FAILURE() << "was loaded";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("a library that copies"), std::string::npos)
-        << error.what();
+    const std::string said = error.what();
+    EXPECT_NE(said.find("a library that copies"), std::string::npos) << said;
+    EXPECT_NE(said.find("prepare `copy`"), std::string::npos) << said;
   }
   EXPECT_EQ(device.live(), 0);
 }

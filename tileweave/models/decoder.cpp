@@ -108,6 +108,7 @@ Decoder::Decoder(Device& device, const ModelConfig& config, ModelWeights weights
   if (options_.wide_products == WideProducts::kVendor) {
     require(context_.form.matrices == MatrixLayout::kPacked, "open model",
             "a GPU for wide products of the vendor", "`" + device.name() + "`");
+    vendor_gemm_library();
     add_vendor_gemm(device);
   }
 }
@@ -168,7 +169,8 @@ PlanQuestion Decoder::question_of(const StepShape& shape, std::int64_t max_token
   return {.config = &config_,
           .granularity = options_.granularity,
           .rows = shape.rows,
-          .tokens = max_tokens > 0 ? max_tokens : options_.max_tokens};
+          .tokens = max_tokens > 0 ? max_tokens : options_.max_tokens,
+          .wide_products = options_.wide_products};
 }
 
 ChosenKnobs Decoder::knobs_of(const StepShape& shape, std::int64_t max_tokens) const {
@@ -195,10 +197,11 @@ Decoder::Step Decoder::make_step(const StepShape& shape, const StepOptions& opti
   try {
     return make(chosen.knobs);
   } catch (const Error& error) {
-    refuse_plan(device_, question_of(shape, chosen.tokens), error.what(), *options_.tuned);
     StepKnobs usual = usual_knobs(device_, config_, shape);
     if (options_.num_streams > 0) usual.num_streams = options_.num_streams;
-    return make(usual);
+    Step step = make(usual);  // where this fails too, the cached knobs are not what is wrong
+    refuse_plan(device_, question_of(shape, chosen.tokens), error.what(), *options_.tuned);
+    return step;
   }
 }
 

@@ -115,9 +115,8 @@ class Loader {
       return store_.plain(spec.shape, stored, as(stored));
     }
     const bool vector = spec.role == WeightRole::kNorm || spec.role == WeightRole::kBias;
-    if (vector) {  // f32 or bf16; another library adds a bias of the result's type
-      const bool exact = spec.role == WeightRole::kBias && store_.form().keeps_copies();
-      const DType dtype = stored == DType::kF16 || exact ? DType::kF32 : stored;
+    if (vector) {  // f32 or bf16
+      const DType dtype = stored == DType::kF16 ? DType::kF32 : stored;
       return store_.plain(spec.shape, dtype, as(dtype));
     }
     if (stored != DType::kBF16) rounded_ = stored;
@@ -214,7 +213,6 @@ ModelWeights described_weights(const ModelConfig& config, DType dtype, const Wei
       w.dtype = DType::kBF16;
       if (spec.role == WeightRole::kMatrix) w.packing = StripOrder::kRows;
       if (spec.role == WeightRole::kGateUp) w.packing = form.gate_up;
-      if (form.keeps_copies() && spec.role == WeightRole::kBias) w.dtype = DType::kF32;
       if (form.keeps_copies() && w.packing) {
         const std::size_t size = row_major_bytes(spec.shape);
         w.row_major = spec.row_major != nullptr ? spec.row_major : address(size);

@@ -1,6 +1,8 @@
 #include "tileweave/models/plan_cache.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "tileweave/core/error.h"
@@ -28,12 +30,15 @@ std::string fingerprint(const ModelConfig& c) {
 }
 
 TuneKey key_of(const Device& device, const PlanQuestion& question, std::int64_t bucket) {
-  return key_on(device, kWhat,
-                {{"model", fingerprint(*question.config)},
-                 {"device", device.name()},
-                 {"granularity", name_of(question.granularity)},
-                 {"rows", std::to_string(question.rows)},
-                 {"tokens", std::to_string(bucket)}});
+  std::map<std::string, std::string> facts = {{"model", fingerprint(*question.config)},
+                                              {"device", device.name()},
+                                              {"granularity", name_of(question.granularity)},
+                                              {"rows", std::to_string(question.rows)},
+                                              {"tokens", std::to_string(bucket)}};
+  if (question.wide_products != WideProducts::kOwn && question.rows > kSkinnyMostRows) {
+    facts["wide_products"] = name_of(question.wide_products);
+  }
+  return key_on(device, kWhat, std::move(facts));
 }
 
 std::optional<PlanEntry> parse(const std::string& text, const std::string& path) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tileweave/models/checkpoint/config.h"
+#include "tileweave/models/numeric_form.h"
 #include "tileweave/models/step_knobs.h"
 #include "tileweave/models/step_shape.h"
 #include "tileweave/runtime/device.h"
@@ -44,6 +45,7 @@ struct PlanQuestion {
   Granularity granularity = Granularity::kOps;
   std::int64_t rows = 1;    // a bucket
   std::int64_t tokens = 1;  // that a sequence may have; the key holds their bucket
+  WideProducts wide_products = WideProducts::kOwn;  // matter where rows are more than decoding's
 };
 
 /// What was measured.

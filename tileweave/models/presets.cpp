@@ -105,21 +105,9 @@ ModelWeights random_weights(Device& device, const ModelConfig& config, std::uint
           fill.count = count * columns;
           fill_random_on(device, reinterpret_cast<BFloat16*>(to), fill);
         };
-        const PlaceRows place_f32 = [&](std::int64_t first, std::int64_t count, std::byte* to) {
-          const auto size = static_cast<std::size_t>(count * columns);
-          const DeviceMemory staging(device, size * sizeof(BFloat16));
-          place(first, count, staging.at());
-          std::vector<BFloat16> drawn(size);
-          device.download(drawn.data(), staging.at(), size * sizeof(BFloat16));
-          std::vector<float> values;
-          for (const BFloat16 value : drawn) values.push_back(to_float(value));
-          device.upload(to, values.data(), size * sizeof(float));
-        };
         Weight weight;
-        if (store.form().keeps_copies() && spec.role == WeightRole::kBias) {
-          weight = store.plain(spec.shape, DType::kF32, place_f32);
-        } else if (store.form().matrices == MatrixLayout::kRowMajor || vector ||
-                   spec.role == WeightRole::kEmbedding) {
+        if (store.form().matrices == MatrixLayout::kRowMajor || vector ||
+            spec.role == WeightRole::kEmbedding) {
           weight = store.plain(spec.shape, DType::kBF16, place);
         } else {
           weight = store.packed(

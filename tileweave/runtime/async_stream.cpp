@@ -127,6 +127,7 @@ struct AsyncStream::Impl {
   std::vector<bool> live_operands_of(const NodeSpec& spec);
   void update_arrivals(const NodeSpec& spec);
   std::vector<Dependency> in_flight_limit(NodeId id) const;
+  TensorId scratch_of(const NodeSpec& node);
   EndEvent end_event(NodeId id) const;
   std::shared_ptr<const TensorTable> tensors_now();
   Launch launch_of(NodeId id, std::function<void(NativeStream)> enqueue);
@@ -141,6 +142,7 @@ struct AsyncStream::Impl {
   Plan plan;  // tensors of the stream; nodes of the current run
   SyncState state;
   TensorPool pool;
+  std::map<std::size_t, TensorId> shared_scratch;  // by bytes, of nodes that are not integrated
   std::shared_ptr<StreamShared> shared = std::make_shared<StreamShared>();
   std::unique_ptr<LaunchQueue> queue;
   std::optional<Run> run;
@@ -388,19 +390,31 @@ void AsyncStream::Impl::enqueue_last(std::function<void(NativeStream)> enqueue) 
   }
 }
 
+/// A tensor like any other, to be dropped at once: it is reused when the kernel is done. Nodes that
+/// are not integrated run one after the other, so those that want as much share one piece.
+TensorId AsyncStream::Impl::scratch_of(const NodeSpec& node) {
+  if (!node.integrated) {
+    const auto known = shared_scratch.find(node.scratch_bytes);
+    if (known != shared_scratch.end()) return known->second;
+  }
+  const TensorId scratch = pool.acquire({.name = node.name + " scratch",
+                                         .shape = {static_cast<std::int64_t>(node.scratch_bytes)},
+                                         .dtype = DType::kU8},
+                                        now());
+  if (!node.integrated) shared_scratch.emplace(node.scratch_bytes, scratch);
+  return scratch;
+}
+
 void AsyncStream::Impl::launch(NodeSpec node, std::function<void(NativeStream)> enqueue) {
   check_running("launch");
   require(run->refused.empty(), "launch", "a run without a refused launch: call end_run() first",
           run->refused);
   require(node.scratch_bytes == 0 || !enqueue, "launch", "a call without scratch");
   collect_dropped();
-  // Scratch is a tensor like any other, dropped at once: it is reused when the kernel is done.
   std::optional<TensorId> scratch;
+  const bool shares_scratch = !node.integrated;
   if (node.scratch_bytes > 0) {
-    scratch = pool.acquire({.name = node.name + " scratch",
-                            .shape = {static_cast<std::int64_t>(node.scratch_bytes)},
-                            .dtype = DType::kU8},
-                           now());
+    scratch = scratch_of(node);
     if (node.make_args) {
       node.make_args = [make = node.make_args, at = pool.address(*scratch)](Addresses addresses) {
         addresses.scratch = at;
@@ -412,14 +426,12 @@ void AsyncStream::Impl::launch(NodeSpec node, std::function<void(NativeStream)> 
   try {
     add_to_run(std::move(node));
   } catch (...) {
-    if (scratch) pool.drop(*scratch);
+    if (scratch && !shares_scratch) pool.drop(*scratch);
     throw;
   }
   for (const OperandSpec& operand : plan.nodes().back().operands) pool.used(operand.tensor, mark);
-  if (scratch) {
-    pool.used(*scratch, mark);
-    pool.drop(*scratch);
-  }
+  if (scratch) pool.used(*scratch, mark);
+  if (scratch && !shares_scratch) pool.drop(*scratch);
   enqueue_last(std::move(enqueue));
 }
 

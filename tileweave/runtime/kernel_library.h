@@ -32,9 +32,9 @@ enum class TileSupport : std::uint8_t { kAny, kSingleTile };
 /// A kernel that is another library's function (cuBLASLt): it puts its own work on a stream. Its
 /// node is not integrated, so it has full dependencies on both sides. `args` as for CpuKernel.
 struct VendorCall {
-  /// Called before anything is launched, once per node (per launch of an AsyncStream): loads what
-  /// the call needs and chooses how it is computed, so that no recording and no kernel that spins
-  /// waits for that. Leaves operands as they are. Throws Error.
+  /// Loads what the call needs and chooses how it is computed: once per node, before a plan is
+  /// recorded or run, and before every launch of an AsyncStream, whose kernels may be running then.
+  /// Leaves operands as they are. Null: nothing to prepare. Throws Error.
   std::function<void(Device& device, const std::byte* args)> prepare;
   /// Enqueues; the stream may be being captured. Throws Error.
   std::function<void(NativeStream stream, const std::byte* args)> enqueue;

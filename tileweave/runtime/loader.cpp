@@ -190,7 +190,13 @@ Launch launch_of_node(NodeId id, const NodeSpec& spec, const ScheduledNode& sche
 
 void prepare_vendor_call(const Launch& launch, Device& device) {
   if (launch.kernel == nullptr || !launch.kernel->vendor_call) return;
-  launch.kernel->vendor_call->prepare(device, launch.args.data());
+  if (launch.kernel->vendor_call->prepare == nullptr) return;
+  try {
+    launch.kernel->vendor_call->prepare(device, launch.args.data());
+  } catch (const Error& error) {
+    throw Error("prepare `" + launch.name + "`: " + error.operation(), error.expected(),
+                error.got());
+  }
 }
 
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode) {

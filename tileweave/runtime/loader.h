@@ -53,8 +53,8 @@ EndEvent end_event_of(NodeId id, const Schedule& schedule);
 /// state; kernel, arguments, context and the plan that it keeps alive are the caller's.
 Launch launch_of_node(NodeId id, const NodeSpec& spec, const ScheduledNode& scheduled,
                       const SyncState& state);
-/// Before the first launch of what is another library's call: lets it load and choose. Nothing for
-/// other kernels. Throws Error naming the node.
+/// Before the launch of what is another library's call: lets it load and choose. Nothing for other
+/// kernels. Throws Error naming the node.
 void prepare_vendor_call(const Launch& launch, Device& device);
 /// SyncHeader flags of a node.
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode);

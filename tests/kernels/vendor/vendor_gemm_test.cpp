@@ -19,11 +19,21 @@ TEST(VendorGemm, AgreesWithPlainSums) {
   }
 }
 
+TEST(VendorGemm, TakesABiasOfEitherType) {
+  const auto device = open_cpu_device();
+  add_vendor_gemm(*device);
+  const SkinnyCase c{.m = 9, .n = 20, .k = 24, .residual = true, .bias = true};
+  const SkinnyData data = vendor_data(c);
+  const std::vector<float> with_bf16 = run_vendor(*device, c, data);
+  EXPECT_TRUE((run_vendor_as<float, float>(*device, c, data, {}, 0) == with_bf16));
+}
+
 TEST(VendorGemm, TouchesNoMoreThanItDeclares) {
   const auto device = open_cpu_device({.check_views = CheckViews::kOn});
   add_vendor_gemm(*device);
   for (const DType type : {DType::kF32, DType::kBF16}) {
-    const SkinnyCase c{.m = 3, .n = 5, .k = 7, .residual = true, .bias = true, .y_type = type};
+    const SkinnyCase c{
+        .m = 3, .n = 5, .k = 7, .residual = true, .bias = type == DType::kF32, .y_type = type};
     const SkinnyData data = vendor_data(c);
     expect_right(c, data, run_vendor(*device, c, data));
   }
@@ -74,6 +84,7 @@ std::string said_of(const Refused& r) {
 
 TEST(VendorGemm, RefusesWhatDoesNotFitByName) {
   EXPECT_EQ(said_of({}), "nothing");
+  EXPECT_EQ(said_of({.bias = DType::kBF16}), "nothing");
   const auto expect = [](const Refused& r, const char* name) {
     const std::string said = said_of(r);
     EXPECT_NE(said.find("make vendor_gemm node `n`"), std::string::npos) << said;
@@ -83,7 +94,8 @@ TEST(VendorGemm, RefusesWhatDoesNotFitByName) {
   expect({.w = DType::kF32}, "`w`");
   expect({.y = DType::kF16}, "`y`");
   expect({.residual = DType::kBF16}, "`residual`");
-  expect({.bias = DType::kBF16}, "`bias`");
+  expect({.bias = DType::kF16}, "`bias`");
+  expect({.y = DType::kBF16, .residual = DType::kBF16}, "`y` must be f32 where there is a bias");
   expect({.x_shape = {3, 9}}, "`x`");
   expect({.x_shape = {24}}, "`x`");
   expect({.w_shape = {5, 9}}, "`x`");

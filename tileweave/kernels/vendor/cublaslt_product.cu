@@ -23,20 +23,13 @@ CublasLtProduct::CublasLtProduct(const CublasLt& library, const ProductForm& for
     : library_(library), form_(form) {
   weight_first_ = make_descriptors(Roles::kWeightFirst);
   find_candidates(Roles::kWeightFirst);
-  if (form.m == 1 && !form.bias) {  // the library adds a bias along what it takes for columns
+  if (form.m == 1) {
     input_first_ = make_descriptors(Roles::kInputFirst);
     find_candidates(Roles::kInputFirst);
   }
   if (candidates_.empty()) {
     throw Error("multiply with cuBLASLt", "a candidate for " + to_string(form), "none");
   }
-}
-
-template <class T>
-void CublasLtProduct::set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
-                          const T& value) const {
-  library_.check(library_.set_operation(operation, attribute, &value, sizeof value),
-                 "describe a product");
 }
 
 // The library's matrices are column-major, so a row-major (rows, columns) is (columns, rows) there:
@@ -55,11 +48,10 @@ CublasLtProduct::Descriptors CublasLtProduct::make_descriptors(Roles roles) cons
   library.check(library.create_operation(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                 "describe a product");
   made.operation.reset(operation, library.destroy_operation);
-  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-  if (form_.bias) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, library_type(form_.y_type));
-  }
+  const cublasOperation_t transposed = CUBLAS_OP_T;
+  library.check(
+      library.set_operation(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed),
+      "describe a product");
   const auto weight = layout(CUDA_R_16BF, form_.k, form_.n);
   const auto input = layout(CUDA_R_16BF, form_.k, form_.m);
   if (roles == Roles::kWeightFirst) {
@@ -114,7 +106,6 @@ cublasStatus_t CublasLtProduct::enqueue(std::size_t index, cudaStream_t stream,
   const Candidate& candidate = candidates_[index];
   const bool weight_first = candidate.roles == Roles::kWeightFirst;
   const Descriptors& how = weight_first ? weight_first_ : input_first_;
-  if (form_.bias) set(how.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
   const float one = 1;
   const float of_residual = form_.residual ? 1 : 0;
   return library_.matmul(library_.handle(), how.operation.get(), &one, weight_first ? at.w : at.x,

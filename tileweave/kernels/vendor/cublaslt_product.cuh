@@ -4,9 +4,10 @@
 //   CublasLtProduct product(library, {.m = 8, .n = 4096, .k = 4096});
 //   product.enqueue(0, stream, {.w = w, .x = x, .y = y, .workspace = at});
 //
-// y (m, n) = x (m, k) Wᵀ + residual + bias, all row-major, W (n, k); x and W bf16, sums in f32.
-// Candidates come in the order in which the library's heuristic ranks them; which of them runs is
-// the caller's choice: the heuristic may name some that then refuse. The library must outlive it.
+// y (m, n) = x (m, k) Wᵀ + residual, all row-major, W (n, k); x and W bf16, sums in f32. The
+// residual may be y itself. Candidates come in the order in which the library's heuristic ranks
+// them; which of them runs is the caller's choice: the heuristic may name some that then refuse.
+// The library must outlive it.
 #pragma once
 
 #include <cublasLt.h>
@@ -29,7 +30,6 @@ struct ProductForm {
   std::int64_t m = 0, n = 0, k = 0;
   DType y_type = DType::kF32;  // or bf16
   bool residual = false;       // (m, n), type of y
-  bool bias = false;           // (n), type of y
   /// Which all addresses are multiples of, in bytes: a power of two, at most 256.
   std::uint32_t alignment = 256;
   std::size_t workspace_bytes = std::size_t{32} << 20;
@@ -46,7 +46,6 @@ struct ProductOperands {
   const void* x = nullptr;
   void* y = nullptr;
   const void* residual = nullptr;
-  const void* bias = nullptr;
   void* workspace = nullptr;  // nobody else's while the product runs
 };
 
@@ -74,9 +73,6 @@ class CublasLtProduct {
 
   Descriptors make_descriptors(Roles roles) const;
   void find_candidates(Roles roles);
-  template <class T>
-  void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
-           const T& value) const;
 
   const CublasLt& library_;
   ProductForm form_;

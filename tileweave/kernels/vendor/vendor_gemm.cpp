@@ -39,7 +39,9 @@ void check_all(const NodeCheck& check, const TensorTable& tensors,
     const TensorSpec& bias = tensors[operands.bias].spec;
     check.shape(bias, {w.shape[0]});
     check.constant(bias);
-    check.type(bias, {y.dtype});
+    check.type(bias, {DType::kF32, DType::kBF16});
+    check.need(y.dtype == DType::kF32, "`" + y.name + "` must be f32 where there is a bias",
+               name_of(y.dtype));
   }
 }
 
@@ -72,6 +74,7 @@ NodeSpec vendor_gemm(const TensorTable& tensors, const VendorGemmOptions& option
   args.n = tensors[operands.w].spec.shape[0];
   args.k = tensors[operands.w].spec.shape[1];
   args.y_type = tensors[operands.y].spec.dtype;
+  args.bias_type = operands.bias == kNoTensor ? DType::kF32 : tensors[operands.bias].spec.dtype;
   args.residual_at = add(operands.residual, ReadTime::kAfterWait);
   args.bias_at = add(operands.bias, ReadTime::kPrologue);
   node.make_args = [args](const Addresses& at) {

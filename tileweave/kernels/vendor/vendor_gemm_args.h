@@ -27,7 +27,8 @@ struct VendorGemmArgs {
   void* workspace;
   std::size_t workspace_bytes;
   std::int64_t m, n, k;
-  DType y_type;                       // of residual and bias too
+  DType y_type;  // of the residual too
+  DType bias_type;
   std::int32_t residual_at, bias_at;  // indices among the operands; -1: none
 };
 

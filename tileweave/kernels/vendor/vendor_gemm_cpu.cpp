@@ -10,7 +10,14 @@
 namespace tileweave {
 namespace {
 
-/// The operands that have the type of y.
+float bias_at(const VendorGemmArgs& args, std::int64_t j) {
+  const void* bias = args.bias.get();
+  if (bias == nullptr) return 0;
+  return args.bias_type == DType::kBF16 ? to_float(static_cast<const BFloat16*>(bias)[j])
+                                        : static_cast<const float*>(bias)[j];
+}
+
+/// Y: type of the result and the residual.
 template <class Y>
 void multiply(const VendorGemmArgs& args, AccessChecker* checker) {
   using Operands = VendorGemmOperands;
@@ -19,7 +26,6 @@ void multiply(const VendorGemmArgs& args, AccessChecker* checker) {
   const MatrixView<const BFloat16> w(args.w.get(), args.k, Operands::kW, checker);
   const MatrixView<Y> y(static_cast<Y*>(args.y.get()), args.n, Operands::kY, checker);
   const auto* residual = static_cast<const Y*>(args.residual.get(ready));
-  const auto* bias = static_cast<const Y*>(args.bias.get());
   for (std::int64_t i = 0; i < args.m; ++i) {
     const BFloat16* a = x.row(i, 0, args.k);
     Y* out = y.row(i, 0, args.n);
@@ -32,8 +38,7 @@ void multiply(const VendorGemmArgs& args, AccessChecker* checker) {
       float sum = 0;
       for (std::int64_t k = 0; k < args.k; ++k) sum += to_float(a[k]) * to_float(b[k]);
       if (add != nullptr) sum += to_float(add[j]);
-      if (bias != nullptr) sum += to_float(bias[j]);
-      out[j] = from_float<Y>(sum);
+      out[j] = from_float<Y>(sum + bias_at(args, j));
     }
   }
 }

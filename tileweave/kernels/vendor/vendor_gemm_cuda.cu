@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "tileweave/core/error.h"
 #include "tileweave/kernels/vendor/cublaslt_library.cuh"
@@ -19,6 +21,17 @@ namespace tileweave {
 namespace {
 
 constexpr std::uint32_t kMostAlignment = 256;  // that the library asks about
+constexpr int kBiasThreads = 256;
+
+/// y = residual + bias, a block a row. y may be the residual.
+template <class B>
+__global__ void put_bias(const float* residual, const B* bias, float* y, std::int64_t columns) {
+  const std::int64_t row = blockIdx.x * columns;
+  for (std::int64_t j = threadIdx.x; j < columns; j += kBiasThreads) {
+    const float sum = residual == nullptr ? 0.0F : residual[row + j];
+    y[row + j] = sum + to_float(bias[j]);
+  }
+}
 
 /// Largest power of two that divides every address, at most kMostAlignment.
 std::uint32_t alignment_of(std::initializer_list<const void*> addresses) {
@@ -27,28 +40,48 @@ std::uint32_t alignment_of(std::initializer_list<const void*> addresses) {
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-ProductOperands operands_of(const VendorGemmArgs& args) {
-  const Ready ready(true);  // the node is not integrated: everything before it has completed
-  return {.w = args.w.get(),
-          .x = args.x.get(ready),
-          .y = args.y.get(),
-          .residual = args.residual.get(ready),
-          .bias = args.bias.get(),
-          .workspace = args.workspace};
-}
+// The node is not integrated: everything before it has completed.
+const Ready kReady(true);
 
 ProductForm form_of(const VendorGemmArgs& args) {
-  const ProductOperands at = operands_of(args);
+  const void* residual = args.residual.get(kReady);
   return {.m = args.m,
           .n = args.n,
           .k = args.k,
           .y_type = args.y_type,
-          .residual = at.residual != nullptr,
-          .bias = at.bias != nullptr,
-          .alignment = alignment_of({at.w, at.x, at.y, at.residual, at.bias}),
+          .residual = residual != nullptr || args.bias.get() != nullptr,
+          .alignment = alignment_of({args.w.get(), args.x.get(kReady), args.y.get(), residual}),
           .workspace_bytes = args.workspace_bytes,
           // Sums stay f32 to the end, and are not added where they lie in an order of their own.
           .reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE};
+}
+
+/// Puts the node's work on a stream, with this result and this workspace; what the library says of
+/// its part.
+cublasStatus_t enqueue_on(cudaStream_t stream, const CublasLtProduct& product,
+                          std::size_t candidate, const VendorGemmArgs& args, void* y,
+                          void* workspace) {
+  const void* residual = args.residual.get(kReady);
+  if (const void* bias = args.bias.get(); bias != nullptr) {
+    const auto rows = static_cast<unsigned int>(args.m);
+    const auto* from = static_cast<const float*>(residual);
+    auto* to = static_cast<float*>(y);
+    if (args.bias_type == DType::kBF16) {
+      put_bias<<<rows, kBiasThreads, 0, stream>>>(from, static_cast<const BFloat16*>(bias), to,
+                                                  args.n);
+    } else {
+      put_bias<<<rows, kBiasThreads, 0, stream>>>(from, static_cast<const float*>(bias), to,
+                                                  args.n);
+    }
+    check_cuda(cudaGetLastError(), "launch what puts a bias");
+    residual = y;
+  }
+  return product.enqueue(candidate, stream,
+                         {.w = args.w.get(),
+                          .x = args.x.get(kReady),
+                          .y = y,
+                          .residual = residual,
+                          .workspace = workspace});
 }
 
 /// A stream for trials, which nothing else uses.
@@ -80,9 +113,7 @@ class VendorGemm {
   std::size_t try_candidates(CudaDevice& device, const CublasLtProduct& product,
                              const VendorGemmArgs& args) const;
 
-  // Threads with queues of their own share a device: one at a time here, since a bias is a property
-  // of the product's descriptor.
-  std::mutex mutex_;
+  std::mutex mutex_;  // threads with queues of their own share a device
   std::optional<CublasLt> library_;
   std::map<ProductForm, Chosen> products_;
 };
@@ -103,18 +134,17 @@ void VendorGemm::prepare(Device& device, const VendorGemmArgs& args) {
 std::size_t VendorGemm::try_candidates(CudaDevice& device, const CublasLtProduct& product,
                                        const VendorGemmArgs& args) const {
   const ProductForm& form = product.form();
-  ProductOperands at = operands_of(args);
   // Operands stay as they are: the trial has a result of its own, as (un)aligned as the node's, and
   // a workspace of its own, since the node's may be another node's memory at this time.
   const auto result_bytes =
       static_cast<std::size_t>(form.m) * static_cast<std::size_t>(form.n) * size_of(form.y_type);
   const DeviceMemory result(device, result_bytes + kMostAlignment);
   const DeviceMemory workspace(device, form.workspace_bytes);
-  at.y = result.at(form.alignment % kMostAlignment);
-  at.workspace = workspace.at();
+  void* y = result.at(form.alignment % kMostAlignment);
   const TrialStream stream(device);
   for (std::size_t candidate = 0; candidate < product.num_candidates(); ++candidate) {
-    if (product.enqueue(candidate, stream.get(), at) == CUBLAS_STATUS_SUCCESS &&
+    if (enqueue_on(stream.get(), product, candidate, args, y, workspace.at()) ==
+            CUBLAS_STATUS_SUCCESS &&
         cudaStreamSynchronize(stream.get()) == cudaSuccess) {
       return candidate;
     }
@@ -130,13 +160,15 @@ void VendorGemm::enqueue(cudaStream_t stream, const VendorGemmArgs& args) {
   require(chosen != products_.end(), "multiply with cuBLASLt", "a product that was prepared",
           "another");
   const CublasLtProduct& product = chosen->second.product;
-  library_->check(product.enqueue(chosen->second.candidate, stream, operands_of(args)),
-                  "multiply " + to_string(product.form()));
+  library_->check(
+      enqueue_on(stream, product, chosen->second.candidate, args, args.y.get(), args.workspace),
+      "multiply " + to_string(product.form()));
 }
 
 }  // namespace
 
 void add_vendor_gemm_cuda(KernelLibrary& kernels) {
+  if (kernels.all().contains(kVendorGemmKernel)) return;  // its products are known to plans
   const auto gemm = std::make_shared<VendorGemm>();
   kernels.add({.name = kVendorGemmKernel,
                .vendor_call = VendorCall{
@@ -149,6 +181,10 @@ void add_vendor_gemm_cuda(KernelLibrary& kernels) {
                          gemm->enqueue(static_cast<cudaStream_t>(stream),
                                        *reinterpret_cast<const VendorGemmArgs*>(args));
                        }}});
+}
+
+std::string vendor_gemm_library() {
+  return "cuBLASLt " + CublasLt().version();
 }
 
 }  // namespace tileweave

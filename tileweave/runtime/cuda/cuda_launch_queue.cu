@@ -21,6 +21,15 @@ bool is_capturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
+void enqueue_vendor_call(const Launch& launch, cudaStream_t stream) {
+  try {
+    launch.kernel->vendor_call->enqueue(stream, launch.args.data());
+  } catch (const Error& error) {
+    throw Error("launch `" + launch.name + "`: " + error.operation(), error.expected(),
+                error.got());
+  }
+}
+
 }  // namespace
 
 CudaLaunchQueue::CudaLaunchQueue(CudaDevice& device, std::int32_t num_streams) : device_(device) {
@@ -94,7 +103,7 @@ void CudaLaunchQueue::launch_call(const Launch& launch, StreamWindow& at) {
           "neither in `" + launch.name + "`");
   at.join(launch.stream);
   if (is_vendor_call) {
-    launch.kernel->vendor_call->enqueue(at.stream(launch.stream), launch.args.data());
+    enqueue_vendor_call(launch, at.stream(launch.stream));
   } else {
     launch.call(at.stream(launch.stream));
   }
