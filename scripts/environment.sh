@@ -44,13 +44,23 @@ say_what_is_built() {
   fi
 }
 
-# build PRESET [CMAKE_OPTION...] [-- TARGET...]: configures and builds a preset.
+# build PRESET [CMAKE_OPTION...] [-- TARGET...]: configures and builds a preset. Two at once would
+# spoil each other's files, so the second waits.
 build() {
   local preset="$1"; shift
   local options=() targets=()
   while [ $# -gt 0 ] && [ "$1" != "--" ]; do options+=("$1"); shift; done
   if [ $# -gt 0 ]; then shift; targets=(--target "$@"); fi
-  cmake --preset "$preset" "${options[@]}" && cmake --build --preset "$preset" -j "$JOBS" "${targets[@]}"
+  mkdir -p build
+  (
+    if ! flock --nonblock 9; then
+      say "another build of preset $preset is going on here: waiting for it"
+      flock 9
+    fi
+    # What they start does not hold the lock.
+    cmake --preset "$preset" "${options[@]}" 9>&- &&
+      cmake --build --preset "$preset" -j "$JOBS" "${targets[@]}" 9>&-
+  ) 9>"build/$preset.lock"
 }
 
 # The command is left at bin/tileweave, whichever preset built it.
