@@ -37,9 +37,7 @@ int check(const CheckOptions& options, std::ostream& out, std::ostream& err) {
       {.max_tokens = std::min<std::int64_t>(config.max_position_embeddings, rows)}, config);
   const NumericForm form = numeric_form(device->name());
   const Granularity granularity = granularity_of(options.choice, *device);
-  const WideProducts wide = options.choice.wide_products;
-  require(wide == WideProducts::kOwn || form.matrices == MatrixLayout::kPacked, "check a plan",
-          "a GPU for --wide-products vendor", "`" + device->name() + "`");
+  const WideProducts wide = wide_products_of(options.choice, *device);
   const KvCache cache(*device, cache_shape(limits, config, form));
   const ModelWeights weights = described_weights(config, config.dtype.value_or(DType::kBF16),
                                                  weight_form(form, granularity, wide));

@@ -88,6 +88,13 @@ Granularity granularity_of(const ModelChoice& choice, const Device& device) {
   return choice.granularity.value_or(usual_granularity(numeric_form(device.name())));
 }
 
+WideProducts wide_products_of(const ModelChoice& choice, const Device& device) {
+  const bool packed = numeric_form(device.name()).matrices == MatrixLayout::kPacked;
+  require(choice.wide_products == WideProducts::kOwn || packed, "run the model",
+          "a GPU for --wide-products vendor", "`" + device.name() + "`");
+  return choice.wide_products;
+}
+
 std::unique_ptr<TuneCache> open_tuned(const ModelChoice& choice, std::ostream& err) {
   const auto note = [&err](const std::string& sentence) {
     err << fmt::format("tileweave: note: {}\n", sentence);
@@ -103,7 +110,6 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   options.run.mode = choice.mode;
   options.run.submit = choice.submit;
   options.num_streams = choice.num_streams;
-  options.wide_products = choice.wide_products;
   if (!choice.knobs.empty()) options.knobs = read_knobs(choice.knobs);
   model.tuned = open_tuned(choice, err);
   options.tuned = model.tuned.get();
@@ -115,16 +121,15 @@ LoadedModel load_model(const ModelChoice& choice, ModelDescription description,
   }
   model.device = open_model_device(choice, config, err);
   options.granularity = granularity_of(choice, *model.device);
-  const NumericForm numbers = numeric_form(model.device->name());
-  require(options.wide_products == WideProducts::kOwn || numbers.matrices == MatrixLayout::kPacked,
-          "run the model", "a GPU for --wide-products vendor", "`" + model.device->name() + "`");
+  options.wide_products = wide_products_of(choice, *model.device);
   if (options.wide_products == WideProducts::kVendor) vendor_gemm_library();  // before a long load
   require_room(*model.device, model.description, options);
   std::string note;
   {
     ProgressBar bar(err, "loading");
     const auto progress = [&](std::size_t done, std::size_t in_all) { bar.update(done, in_all); };
-    const WeightForm form = weight_form(numbers, options.granularity, options.wide_products);
+    const WeightForm form =
+        weight_form(numeric_form(model.device->name()), options.granularity, options.wide_products);
     ModelWeights weights = checkpoint
                                ? load_weights(*model.device, *checkpoint, config, form, progress)
                                : random_weights(*model.device, config, kPresetSeed, form, progress);

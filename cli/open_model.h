@@ -44,6 +44,9 @@ std::unique_ptr<Device> open_model_device(const ModelChoice& choice, const Model
 /// What was asked for, or what is usual on the device.
 Granularity granularity_of(const ModelChoice& choice, const Device& device);
 
+/// What was asked for; throws Error where only a GPU has that.
+WideProducts wide_products_of(const ModelChoice& choice, const Device& device);
+
 /// What `tileweave tune` measured; says on `err` what there is no use of.
 std::unique_ptr<TuneCache> open_tuned(const ModelChoice& choice, std::ostream& err);
 

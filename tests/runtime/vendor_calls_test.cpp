@@ -33,6 +33,36 @@ TEST(VendorCalls, BetweenTileKernelsGiveTheSameBitsInEveryModeAndSubmission) {
   }
 }
 
+TEST(VendorCalls, WithoutACpuFormAreCallsOfTheirLaunch) {
+  int calls = 0;
+  const auto device = open_mix_device({.num_sms = 2});
+  KernelImpl kernel = copy_kernel([&](Device&, const std::byte*) { ++calls; });
+  kernel.cpu = nullptr;
+  kernel.vendor_call->enqueue = [](NativeStream, const std::byte* args) {
+    const CopyArgs& copy = copy_args(args);
+    std::copy_n(copy.from, copy.count, copy.to);
+  };
+  device->kernels().add(kernel);
+  expect_right_in_every_mode(*device, 2'000, calls);
+
+  kernel.vendor_call->enqueue = [](NativeStream, const std::byte*) {
+    throw Error("copy", "a stream that copies", "none");
+  };
+  device->kernels().add(kernel);
+  const CopiedNodes nodes;
+  Program program(*device, nodes.two.mix.plan);
+  upload(program, nodes.two.mix);
+  try {
+    program.run();
+    program.synchronize();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("launch `copy`"), std::string::npos) << said;
+    EXPECT_NE(said.find("a stream that copies"), std::string::npos) << said;
+  }
+}
+
 TEST(VendorCalls, AreOrderedAgainstBothNeighboursInAnyAdmissionOrder) {
   const std::vector<std::uint32_t> expected = result_without_copy();
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {

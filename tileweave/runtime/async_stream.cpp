@@ -333,7 +333,6 @@ Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)>
     addresses.operands.push_back(pool.address(plan.tensors().buffer_owner(operand.tensor)));
   }
   if (spec.make_args) launch.args = spec.make_args(addresses);
-  prepare_vendor_call(launch, device);
   if (launch.kernel->num_sync_slots > 0) {
     // A later programmatic consumer is not known yet; letting it launch early costs nothing.
     std::uint32_t flags = SyncHeader::kCountBegun | SyncHeader::kProgrammaticProducer;
@@ -345,6 +344,7 @@ Launch AsyncStream::Impl::launch_of(NodeId id, std::function<void(NativeStream)>
     launch.context = state.context({.node = global, .spec = &spec, .live = live, .flags = flags},
                                    sync, plan.tensors(), tensor_syncs);
   }
+  prepare_vendor_call(launch, device);
   return launch;
 }
 

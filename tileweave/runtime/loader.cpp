@@ -15,6 +15,16 @@ bool depends_on(const ScheduledNode& node, NodeId on, Release release) {
                      [&](const Dependency& d) { return d.on == on && d.release == release; });
 }
 
+/// What `act` throws, with `prefix` in front of its operation.
+template <class Act>
+void name_errors(const std::string& prefix, const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    throw Error(prefix + error.operation(), error.expected(), error.got());
+  }
+}
+
 /// True when i has completed before any access of j that follows its grid dependency wait.
 bool covered(NodeId i, NodeId j, const Schedule& schedule, const HappensBefore& order) {
   while (true) {
@@ -188,15 +198,18 @@ Launch launch_of_node(NodeId id, const NodeSpec& spec, const ScheduledNode& sche
   return launch;
 }
 
-void prepare_vendor_call(const Launch& launch, Device& device) {
+void prepare_vendor_call(Launch& launch, Device& device) {
   if (launch.kernel == nullptr || !launch.kernel->vendor_call) return;
-  if (launch.kernel->vendor_call->prepare == nullptr) return;
-  try {
-    launch.kernel->vendor_call->prepare(device, launch.args.data());
-  } catch (const Error& error) {
-    throw Error("prepare `" + launch.name + "`: " + error.operation(), error.expected(),
-                error.got());
+  const VendorCall& vendor = *launch.kernel->vendor_call;
+  if (vendor.prepare) {
+    name_errors("prepare `" + launch.name + "`: ",
+                [&] { vendor.prepare(device, launch.args.data()); });
   }
+  if (launch.kernel->cpu != nullptr) return;
+  launch.call = [&vendor, name = launch.name, args = launch.args](NativeStream stream) {
+    name_errors("launch `" + name + "`: ", [&] { vendor.enqueue(stream, args.data()); });
+  };
+  launch.kernel = nullptr;
 }
 
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode) {

@@ -53,9 +53,10 @@ EndEvent end_event_of(NodeId id, const Schedule& schedule);
 /// state; kernel, arguments, context and the plan that it keeps alive are the caller's.
 Launch launch_of_node(NodeId id, const NodeSpec& spec, const ScheduledNode& scheduled,
                       const SyncState& state);
-/// Before the launch of what is another library's call: lets it load and choose. Nothing for other
-/// kernels. Throws Error naming the node.
-void prepare_vendor_call(const Launch& launch, Device& device);
+/// Of a launch, complete but for this, of what is another library's function: lets that load and
+/// choose, and makes it the launch's call, unless the device has a form of its own. Nothing for
+/// other kernels. Throws Error naming the node, as the call does.
+void prepare_vendor_call(Launch& launch, Device& device);
 /// SyncHeader flags of a node.
 std::uint32_t header_flags(NodeId id, const Schedule& schedule, Mode mode);
 

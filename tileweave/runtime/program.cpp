@@ -134,7 +134,6 @@ Launch Program::Impl::launch_of(NodeId id) {
   }
   addresses.scratch = spec.scratch_bytes > 0 ? arena + memory.scratch_offset[index] : nullptr;
   if (spec.make_args) launch.args = spec.make_args(addresses);
-  prepare_vendor_call(launch, device);
   if (spec.integrated && launch.kernel->num_sync_slots > 0) {
     launch.context = state.context({.node = id,
                                     .spec = &spec,
@@ -142,6 +141,7 @@ Launch Program::Impl::launch_of(NodeId id) {
                                     .flags = header_flags(id, schedule, options.mode)},
                                    sync, plan->tensors(), tensor_syncs);
   }
+  prepare_vendor_call(launch, device);
   return launch;
 }
 

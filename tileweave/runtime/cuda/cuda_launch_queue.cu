@@ -21,15 +21,6 @@ bool is_capturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-void enqueue_vendor_call(const Launch& launch, cudaStream_t stream) {
-  try {
-    launch.kernel->vendor_call->enqueue(stream, launch.args.data());
-  } catch (const Error& error) {
-    throw Error("launch `" + launch.name + "`: " + error.operation(), error.expected(),
-                error.got());
-  }
-}
-
 }  // namespace
 
 CudaLaunchQueue::CudaLaunchQueue(CudaDevice& device, std::int32_t num_streams) : device_(device) {
@@ -85,7 +76,7 @@ void CudaLaunchQueue::launch(const Launch& launch) {
                 std::to_string(launch.stream));
   }
   StreamWindow& at = window();
-  if (launch.kernel == nullptr || launch.kernel->vendor_call) {
+  if (launch.kernel == nullptr) {
     launch_call(launch, at);
   } else {
     launch_kernel(launch, device_.loader().load(*launch.kernel), at);
@@ -98,15 +89,10 @@ void CudaLaunchQueue::launch(const Launch& launch) {
 }
 
 void CudaLaunchQueue::launch_call(const Launch& launch, StreamWindow& at) {
-  const bool is_vendor_call = launch.kernel != nullptr;
-  require(is_vendor_call || launch.call != nullptr, "launch", "a kernel or a call",
+  require(launch.call != nullptr, "launch", "a kernel or a call",
           "neither in `" + launch.name + "`");
   at.join(launch.stream);
-  if (is_vendor_call) {
-    enqueue_vendor_call(launch, at.stream(launch.stream));
-  } else {
-    launch.call(at.stream(launch.stream));
-  }
+  launch.call(at.stream(launch.stream));
   at.touch(launch.stream);
   at.add(launch.node, {.stream = launch.stream, .num_blocks = launch.num_blocks});
   at.touch(launch.stream);

@@ -50,7 +50,6 @@ class CudaLaunchQueue final : public LaunchQueue {
   void launch_wait_kernel(const Launch& launch, const Dependency& dependency,
                           const LaunchRecord& on, StreamWindow& at);
   void launch_kernel(const Launch& launch, const LoadedKernel& kernel, StreamWindow& at);
-  /// A user's call or another library's: full dependencies on both sides.
   void launch_call(const Launch& launch, StreamWindow& at);
 
   CudaDevice& device_;
